@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.procnet import ProcNet, read_procnet
 from benchmarks.registry import Figures, Value
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import VITIS, Network, Phase, Repeat, Sequence, simulate
 from penstock.compiler.simulator.network import Item
+from penstock.profiling.networks.procnet import ProcNet, read_procnet
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
 from penstock.profiling.vitis.records import ReportedLoop, SynthesisReport
-from penstock.profiling.vitis.retime import retime, timed_phase
+from penstock.profiling.vitis.retime import retime, take_loop, timed_phase
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "data"
@@ -99,13 +99,14 @@ def compare(design: ProcNet, report: SynthesisReport) -> Mapping[str, Value]:
 
 
 def retime_sequence(sequence: Sequence, report: SynthesisReport) -> Sequence:
-    """`retime` for regions that run one after the other: their loops come in the report in their order."""
+    """`retime` for regions that run one after the other: their loops come in the report in the source's order."""
     rest = list(report.loops)
 
     def take(iterations: int, pipelined: bool) -> ReportedLoop:
-        if not rest or bool(rest[0].pipelined) != pipelined or not rest[0].trip or rest[0].trip.exact != iterations:
+        loop = take_loop(rest, iterations, pipelined)
+        if loop is None:
             raise _unfit(report, f"expected a loop of {iterations} iterations")
-        return rest.pop(0)
+        return loop
 
     def timed(item: Item) -> Item:
         if isinstance(item, Network):

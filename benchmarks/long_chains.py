@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from benchmarks.guards import Term, pattern_of
 from penstock.compiler.simulator import Channel, ChannelAccess, Network, Phase, SimulatedProcess
+from penstock.profiling.networks.guards import Guard, pattern_of
 
 
 def products_chain(tasks: int, cycles: int) -> Network:
@@ -13,8 +13,8 @@ def products_chain(tasks: int, cycles: int) -> Network:
     trips = (cycles // 1024, 4, 64, 4)
 
     def phase(task: int) -> Phase:
-        read = ChannelAccess(f"c{task - 1}", "read", pattern_of(trips, (Term(1, "==", 0), Term(2, "==", 0))), 0)
-        write = ChannelAccess(f"c{task}", "write", pattern_of(trips, (Term(2, "==", 63), Term(3, "==", 3))))
+        read = ChannelAccess(f"c{task - 1}", "read", pattern_of(trips, (Guard(1, "==", 0), Guard(2, "==", 0))), 0)
+        write = ChannelAccess(f"c{task}", "write", pattern_of(trips, (Guard(2, "==", 63), Guard(3, "==", 3))))
         return Phase(trips, 1, 9, (*([read] if task else []), *([write] if task + 1 < tasks else [])))
 
     return _chain("products", [phase(task) for task in range(tasks)])
@@ -40,7 +40,7 @@ def mixed_chain(tasks: int, cycles: int, words: int = 60) -> Network:
         ii, rounds = random.choice([(1, 1), (1, 2), (1, 6), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2)])
         around = random.random() < 0.4
         trips, own = ((rows, rounds, words), 1) if around else ((rows, words, rounds), 2)
-        read, write = pattern_of(trips, (Term(own, "==", 0),)), pattern_of(trips, (Term(own, "==", rounds - 1),))
+        read, write = pattern_of(trips, (Guard(own, "==", 0),)), pattern_of(trips, (Guard(own, "==", rounds - 1),))
         accesses = [ChannelAccess(f"c{task - 1}", "read", read)] if task else []
         accesses += [ChannelAccess(f"c{task}", "write", write)] if task + 1 < tasks else []
         return Phase(trips, ii, random.randint(2, 30), tuple(accesses))

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.csynth_networks import figures_beside
-from benchmarks.procnet import ProcNet, read_procnet
 from benchmarks.registry import Figures, Value
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.simulator import VITIS, simulate
+from penstock.profiling.networks.procnet import ProcNet, read_procnet
+from penstock.profiling.networks.simulated import simulate_network
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "data" / "process-networks"
@@ -53,16 +53,14 @@ def _row(path: Path) -> Mapping[str, Value]:
 def compare(design: ProcNet) -> Mapping[str, Value]:
     """One row: what is simulated, what RTL said, and the error, or the deadlock's cycle."""
     begun = time.perf_counter()
-    result = simulate(design.network, VITIS)
-    stuck = result.deadlock
-    cycles = None if stuck else result.latency
-    error = None if cycles is None or design.rtl_cycles is None else 100 * abs(cycles / design.rtl_cycles - 1)
+    found = simulate_network(design)
+    stuck = found.result.deadlock
     return {
         "network": design.name,
-        "simulated_cycles": cycles,
+        "simulated_cycles": found.cycles,
         "rtl_cycles": design.rtl_cycles,
         "csynth_cycles": design.csynth_cycles,
-        "error_pct": error,
+        "error_pct": found.error_pct,
         "deadlock": str(stuck) if stuck else None,
         "as_in_rtl": (stuck is not None) == design.expects_deadlock,
         "seconds": round(time.perf_counter() - begun, 3),

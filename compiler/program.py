@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from xdsl.utils.hints import isa
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_parts import HostParts
+from penstock.compiler.layers import Layers
+from penstock.compiler.state import KeptState, load_states, save_states
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,12 @@ class Program:
     """Not after an import with shapes only: a parameter is then one zero, seen everywhere, in no memory."""
     notes: tuple[str, ...] = ()
     """Sentences about what the import changed in the model."""
+    layers: Layers | None = None
+    """The layers that this program is one of, in a model that repeats it: the accelerator computes them in turn."""
+    states: tuple[KeptState, ...] = ()
+    """What the model keeps between calls. Signature and samples have it too, as inputs and results like others."""
+    initial: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    """What each of the states holds before the first call."""
 
     def __repr__(self) -> str:
         """The name alone: a module's own repr walks its whole graph, over and over."""
@@ -101,6 +109,29 @@ class Program:
     def _repr_pretty_(self, printer: Any, _: bool) -> None:
         """The same in notebooks and in the examples that property tests print."""
         printer.text(repr(self))
+
+    def held_inputs(self, turn: int) -> Mapping[str, Array]:
+        """Inputs that the host runtime keeps and the model does not pass: one layer's weights, one after the other."""
+        if self.layers is None:
+            return {}
+        weights = self.layers.weights[turn % len(self.layers.weights)]
+        return {name: value for name, value in weights.items() if name not in self.params}
+
+    def all_inputs(self, turn: int, passed: Sequence[Array]) -> list[Array]:
+        """The inputs of a call in the order of the signature: those that are held, and what the model passes."""
+        held, rest = self.held_inputs(turn), iter(passed)
+        return [held[port.name] if port.name in held else next(rest) for port in self.signature.inputs]
+
+    def with_states(self, turn: int, passed: Sequence[Array]) -> list[Array]:
+        """A first call's inputs of the model, or of a layer of it: its states, and what is passed."""
+        initial = self.layers.initial[turn] if self.layers else self.initial
+        held, rest = {state.input: initial[state.name] for state in self.states}, iter(passed)
+        return [held[i] if i in held else next(rest) for i in range(len(held) + len(passed))]
+
+    def without_states(self, answers: Sequence[Array]) -> list[Array]:
+        """The results that the user or the model sees."""
+        hidden = {state.output for state in self.states}
+        return [answer for i, answer in enumerate(answers) if i not in hidden]
 
     def with_module(self, module: ModuleOp, **changes: Any) -> Program:
         return replace(self, module=module, **changes)
@@ -149,6 +180,10 @@ class Program:
             _save_arrays(folder / "calibration.npz", {"inputs": self.calibration})
         if self.host is not None:
             self.host.save(folder / "host")
+        if self.layers is not None:
+            self.layers.save(folder / "layers")
+        if self.states:
+            save_states(self.states, self.initial, folder / "states")
 
     @staticmethod
     def load(folder: Path, context: Context) -> Program:
@@ -171,14 +206,16 @@ class Program:
         calibration = None
         if (folder / "calibration.npz").exists():
             calibration = _load_arrays(folder / "calibration.npz")["inputs"]
+        states, initial = load_states(folder / "states") if (folder / "states").is_dir() else ((), dict[str, Array]())
         arrays = _load_arrays(folder / "params.npz")
         params = {name: arrays[name] for name in document["params"]}
         ports = [tuple(_port(p) for p in document[side]) for side in ("inputs", "outputs")]
         host = HostParts.load(folder / "host") if (folder / "host").is_dir() else None
+        layers = Layers.load(folder / "layers") if (folder / "layers").is_dir() else None
         return Program(
             document["name"], module, params, Signature(*ports), samples, evaluation, calibration, host,
             document.get("has_weights", True),
-            tuple(document.get("notes", ())),
+            tuple(document.get("notes", ())), layers, states, initial,
         )  # fmt: skip
 
 

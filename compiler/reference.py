@@ -3,6 +3,7 @@
 `file.py:function`, `file.py?name=value` for a task program,
 `zoo:name?key=value`, `file.onnx?dim=size`, `file.mlir`, or a model of a library:
 `hf:gpt2?n_layer=2`, `timm:mixer_s32_224?img_size=32`, `torchvision:resnet18`, `torch.nn:LSTM?input_size=8`.
+With `#path.of.layers` behind it the layers there share one accelerator.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _INSTALL = {
     "timm": f"pip install timm torchvision, {_FROM_CPU_INDEX}",
     "torchvision": f"pip install torchvision, {_FROM_CPU_INDEX}",
 }
+_LAYERS = re.compile(r"(\w+(\.\w+)*)?", re.ASCII)
+"""A module's path, or nothing."""
 _LIBRARY_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
 
 
@@ -126,7 +129,24 @@ class LinalgReference:
         return str(self.path)
 
 
-ModelReference = FileReference | TaskReference | ZooReference | LibraryReference | OnnxReference | LinalgReference
+@dataclass(frozen=True)
+class LayersReference:
+    """A model of which layers of one form share an accelerator: `MODEL#path.of.layers`, or `MODEL#` to find them."""
+
+    model: FileReference | ZooReference | LibraryReference
+    path: str
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    def __str__(self) -> str:
+        return f"{self.model}#{self.path}"
+
+
+ModelReference = (
+    FileReference | LayersReference | LibraryReference | LinalgReference | OnnxReference | TaskReference | ZooReference
+)
 
 
 def check_file(path: Path) -> None:
@@ -148,6 +168,15 @@ def check_installed(reference: LibraryReference) -> None:
 
 def parse_reference(text: str) -> ModelReference:
     """Takes a reference apart without touching the file system."""
+    whole, mark, path = text.rpartition("#")
+    if mark and _LAYERS.fullmatch(path):
+        model = parse_reference(whole)
+        if isinstance(model, FileReference | ZooReference | LibraryReference):
+            return LayersReference(model, path)
+        raise PenstockError(
+            code="model-reference", what="only a PyTorch module has layers that can share an accelerator", where=text,
+            limit="file.py:function, zoo: and models of libraries", hint="leave # and what follows it out",
+        )  # fmt: skip
     if text.startswith("zoo:"):
         return _zoo_reference(text)
     library, colon, rest = text.partition(":")

@@ -22,8 +22,11 @@ from xdsl.ir import ParametrizedAttribute as Parametrized
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.program import Program
 
-ARRAYS = ("params.npz", "samples.npz", "evaluation.npz", "calibration.npz", "host/arrays.npz")
-TEXTS = ("signature.json", "graph.mlir", "host/graph.json")
+ARRAYS = (
+    "params.npz", "samples.npz", "evaluation.npz", "calibration.npz", "host/arrays.npz", "layers/arrays.npz",
+    "states/arrays.npz",
+)  # fmt: skip
+TEXTS = ("signature.json", "graph.mlir", "host/graph.json", "layers/graph.json", "states/states.json")
 FILES = (*TEXTS, *ARRAYS)
 MOST_TEXT_BYTES = 64 << 20
 MOST_ARRAYS = 100_000
@@ -42,8 +45,8 @@ def load_checked(folder: Path, context: Context, most_bytes: int) -> Program:
         if (folder / name).exists():
             left -= _check_arrays(folder / name, name, left)
     try:
-        for name in ("signature.json", "host/graph.json"):
-            if (folder / name).exists():
+        for name in TEXTS:
+            if name.endswith(".json") and (folder / name).exists():
                 _check_words(json.loads((folder / name).read_text()))
         program = Program.load(folder, context)
         _check_graph(program)

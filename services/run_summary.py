@@ -45,6 +45,42 @@ class Replayed(Summarised):
     evidence: str
 
 
+class LongWait(Summarised):
+    """A task that waits for a channel."""
+
+    task: str
+    channel: str
+    cause: str
+    cycles: int
+
+
+class DesignLook(Summarised):
+    """What is known of a design at a glance; `refused` says why nothing is. Its FIFOs may be deeper than a run's."""
+
+    refused: str = ""
+    evidence: str | None = None
+    latency_cycles: Figure | None = None
+    latency_us: Figure | None = None
+    interval_cycles: Figure | None = None
+    used: dict[str, int] | None = None
+    limits: dict[str, int] | None = None
+    used_evidence: str | None = None
+    fits: bool | None = None
+    explanation: str = ""
+    waits: list[LongWait] = []
+    digest: str = ""
+
+
+class WhatIf(Summarised):
+    """A design of another run with changes, beside that design as it is: both looked at in the same way."""
+
+    run: str
+    changes: dict[str, Any]
+    before: DesignLook
+    after: DesignLook
+    seconds: float
+
+
 class RunSummary(Summarised):
     """All of it; what no step has written is None."""
 
@@ -85,6 +121,10 @@ class RunSummary(Summarised):
     accelerator_accuracy: float | None = None
     # a replay, which is a run of its own
     replay: Replayed | None = None
+    # a question, likewise
+    what_if: WhatIf | None = None
+    # explore, of a run that was given its design: whose it is
+    design_of: str | None = None
     # a check, likewise: as docs/check.schema.json says
     check: dict[str, Any] | None = None
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 IMPORT, EXPLORE, TRIAL, SELECT, VERIFY, PACKAGE = "import", "explore", "trial", "select", "verify", "package"
 SHORTLIST, MEASURE, LINK, REPLAY, CHECK = "shortlist", "measure", "link", "replay", "check"
+WHAT_IF = "what-if"
 VITIS_HLS, VIVADO = "vitis_hls", "vivado"
 
 SPACE = "space"
@@ -78,11 +79,18 @@ STEP_KINDS: Mapping[str, StepFacts] = {
         "report and archive", "build", "`*.penstock.zip`, `report.json`, `report.html`", chooses=True, delivers=True
     ),
     REPLAY: StepFacts("the only step of a run of its own: evaluates a trial of another run again", "explore"),
+    WHAT_IF: StepFacts(
+        "the only step of a run of its own: models and simulates a design of another run with changes", "explore",
+        "`design.json`",
+    ),
     CHECK: StepFacts(
         "after the import the only step of a run of its own: what is known of a model before any search", "explore"
     ),
 }  # fmt: skip
 """In the order in which a run has them."""
+
+SIDE_KINDS = (REPLAY, CHECK, WHAT_IF)
+"""Runs that have such a step search nothing and make no package: somebody asked something."""
 
 LICENCES = tuple(dict.fromkeys(kind.licence for kind in STEP_KINDS.values() if kind.licence))
 """What an administrator may count: see `PENSTOCK_LICENCES`."""

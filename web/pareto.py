@@ -66,6 +66,8 @@ class Plot:
     shown: tuple[int, ...]
     points: str
     """Of every trial that is drawn its number, place and words, as JSON: what hovering looks at."""
+    axes: str
+    """Which figures lie across and upwards, and from where to where, as JSON: what a drawn frame stands for."""
 
 
 def pareto_front(dots: Sequence[Dot]) -> list[Dot]:
@@ -86,6 +88,7 @@ def draw_pareto(
     y_text: ShowValue,
     x_limit: float | None = None,
     y_limit: float | None = None,
+    figures: tuple[str, str] = ("", ""),
 ) -> Plot | None:
     """The plot, or None while there is nothing to draw."""
     if not dots:
@@ -117,7 +120,12 @@ def draw_pareto(
         left_out=len(dots) - len(shown),
         shown=tuple(mark.dot.number for mark in marks),
         points=json.dumps([[m.dot.number, m.px, m.py, m.title] for m in marks], separators=(",", ":")),
+        axes=json.dumps([_range(*one) for one in zip(figures, (x_axis, y_axis), strict=True)]),
     )
+
+
+def _range(figure: str, axis: Axis) -> tuple[str, float, float, bool]:
+    return figure, axis.low, axis.high, axis.logarithmic
 
 
 def _limit(axis: Axis, value: float | None, text: ShowValue) -> LimitLine | None:

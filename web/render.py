@@ -29,6 +29,7 @@ from penstock.web.steps_view import StepKinds, step_rows
 from penstock.web.text import Document
 from penstock.web.trial_view import view_trial
 from penstock.web.trials_view import STATES, KnownTrials, view_trials
+from penstock.web.what_if_view import ChangeField, fields_of, view_what_if
 
 
 class EvidenceLook(Protocol):
@@ -178,10 +179,12 @@ def render_design(
     code: Mapping[str, str],
     resource: str,
     missing: str = "",
+    question: Document | None = None,
 ) -> str:
     """The chosen design, from its report; a report of another release may lack what is drawn."""
     head = view_head(run, "/design", frame.now)
     view = opened = None
+    fields: tuple[ChangeField, ...] = ()
     title = "No design is known" if head.over else "Not chosen yet"
     missing = missing or (
         "This run ended without a report." if head.over else "The design is shown once the run is over."
@@ -190,6 +193,7 @@ def render_design(
         try:
             view = view_design(report, resource)
             opened = view_kernel(report, view.flow, kernel, code) if kernel else None
+            fields = fields_of(report, view.flow, kernel, question) if opened else ()
         except (KeyError, TypeError) as error:
             view, title = None, "The report cannot be drawn"
             missing = f"It is of another release of Penstock and lacks {error}. The report itself can be read."
@@ -200,6 +204,8 @@ def render_design(
         view=view,
         kernel=opened,
         asked_kernel=kernel,
+        asked=view_what_if(question),
+        fields=fields,
         rows=shown_rows(view.flow.nodes) if view else (),
         edges=sorted(view.flow.edges, key=lambda edge: -(edge.fill or 0))[:MOST_ROWS] if view else (),
         missing=missing,

@@ -32,7 +32,7 @@ OptionLabels = Mapping[str, tuple[str, str]]
 TABS = (("", "Overview"), ("/trials", "Trials"), ("/design", "Design"), ("/log", "Log and files"))
 _SHOWN_ELSEWHERE = (
     "chosen_trial", "evidence", "latency_cycles", "latency_us", "package", "resource_share", "share_evidence", "trials",
-    "bound", "bound_reason", "gap_pct", "measurements",
+    "bound", "bound_reason", "gap_pct", "measurements", "design_of",
 )  # fmt: skip
 _MEANINGS = {
     "digest": "of the package, as in its name; the report also has the digest of the design alone",
@@ -59,7 +59,8 @@ class RunHead:
 class ChosenView:
     """The design that the run settled on: its times by the evidence that it was chosen by, and where it stands."""
 
-    trial: int
+    trial: int | None
+    """None: the design was given."""
     evidence: str
     latency: str
     beside: str
@@ -173,7 +174,11 @@ def _in_unit_of(axis: ObjectiveAxis, bound: object, marks: Sequence[Document]) -
 def _chosen(summary: Document) -> ChosenView | None:
     """None until a design was chosen."""
     latency, trial, evidence = (summary.get(name) for name in ("latency_us", "chosen_trial", "evidence"))
-    if not is_number(latency) or not isinstance(trial, int) or not isinstance(evidence, str):
+    if (
+        not is_number(latency)
+        or not (isinstance(trial, int) or summary.get("design_of"))
+        or not isinstance(evidence, str)
+    ):
         return None
     before, bits = summary.get("unsized_fifo_bits"), summary.get("fifo_bits")
     modelled = summary.get("modelled_latency_cycles")
@@ -181,7 +186,7 @@ def _chosen(summary: Document) -> ChosenView | None:
     again = summary.get("retimed_latency_cycles")
     again_text = f", simulated with its II and depth {text.quantity(again)}" if again is not None else ""
     return ChosenView(
-        trial=trial,
+        trial=trial if isinstance(trial, int) else None,
         evidence=evidence,
         latency=text.microseconds(float(latency)),  # pyright: ignore[reportArgumentType]
         beside=f"{_cycles(summary, 'latency_cycles')}{again_text}{modelled_text}",

@@ -12,8 +12,8 @@ from penstock.web.course_view import Bar, Fall, bars_of, outlook, spark
 from penstock.web.text import Document
 
 # What the tabs above the list stand for; the API's states that each of them asks for.
-SIDE = "replays and checks"
-"""Runs that search nothing: a trial evaluated again, a model looked at. They have a tab of their own."""
+SIDE = "questions"
+"""Runs that search nothing: a trial evaluated again, a model looked at, a design changed. They have their own tab."""
 FILTERS: Mapping[str, tuple[str, ...]] = {
     "all": (),
     "active": ("queued", "running", "failing", "cancelling"),

@@ -83,7 +83,9 @@ def view_search(run: Document) -> Search:
         by_latency=(run["options"].get("objectives") or ["latency"])[0] == "latency",
         can_pause=going and not paused and not isinstance(found, dict),
         can_resume=going and paused,
-        can_extend=searched and state in ("queued", "running", "succeeded", "failed"),
+        can_extend=searched
+        and not run["summary"].get("design_of")
+        and state in ("queued", "running", "succeeded", "failed"),
         warm_start=tuple((str(k["run"]), int(k["trial"])) for k in run["summary"].get("warm_start") or ()),
         replayed=found if isinstance(found, dict) else None,
         replay=_replay_lines(found) if isinstance(found, dict) else (),
@@ -105,7 +107,7 @@ def plot_trials(
             dots.append(Dot(trial["number"], at, up, trial["evidence"] or "", feasible, trial["chosen"]))
     return draw_pareto(
         dots, x_name=x.title, y_name=y.title, x_text=x.show, y_text=y.show,
-        x_limit=_limit_of(x, limits), y_limit=_limit_of(y, limits),
+        x_limit=_limit_of(x, limits), y_limit=_limit_of(y, limits), figures=(x.figure, y.figure),
     )  # fmt: skip
 
 

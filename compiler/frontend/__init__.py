@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.compiler.frontend.context import make_context
-from penstock.compiler.reference import FileReference, LinalgReference, ModelReference, TaskReference, parse_reference
+from penstock.compiler.reference import (
+    FileReference,
+    LayersReference,
+    LinalgReference,
+    ModelReference,
+    TaskReference,
+    parse_reference,
+)
 
 if TYPE_CHECKING:
     from penstock.compiler.program import Program
@@ -35,7 +42,9 @@ def import_model(reference: str, *, weights: bool = True) -> Program:
             return import_tasks(parsed)
         if task_text(parsed.path) is not None:
             return import_tasks(TaskReference(parsed.path, parsed.function))
-    from penstock.compiler.frontend.importer import import_loaded
+    from penstock.compiler.frontend.importer import import_layers, import_loaded
     from penstock.compiler.frontend.loader import load_model
 
+    if isinstance(parsed, LayersReference):
+        return import_layers(load_model(parsed.model, weights=weights), parsed.path)
     return import_loaded(load_model(parsed, weights=weights))

@@ -18,7 +18,7 @@ import torch
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, TensorArgument
+from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
@@ -70,7 +70,11 @@ def _known(program: ExportedProgram, node: Any) -> torch.Tensor | None:
     if node.op == "call_function":
         return _computed(program, node)
     specs = program.graph_signature.input_specs
-    own = {s.arg.name: str(s.target) for s in specs if s.kind is not InputKind.USER_INPUT and s.target is not None}
+    changed = {s.target for s in program.graph_signature.output_specs if s.kind is OutputKind.BUFFER_MUTATION}
+    own = {
+        s.arg.name: str(s.target) for s in specs
+        if s.kind is not InputKind.USER_INPUT and s.target is not None and s.target not in changed
+    }  # fmt: skip
     if node.op != "placeholder" or node.name not in own:
         return None
     value = state_value(program, own[node.name])

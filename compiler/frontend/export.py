@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import keyword
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
     """PyTorch's own answer, which every later level is held against."""
     shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
     try:
-        with torch.no_grad(), quiet_torch(), _Counted(model):
+        with torch.no_grad(), quiet_torch(), _Counted(model), _state_kept(model.module):
             outputs: Any = model.module(*inputs)
     except PenstockError:
         raise
@@ -84,6 +85,32 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
             hint="return example inputs of the shapes that the model's forward takes",
         ) from error
     return tensors_of(outputs, model.reference)
+
+
+@contextlib.contextmanager
+def _state_kept(module: torch.nn.Module) -> Generator[None]:
+    """What a run changes in the module's buffers is as before afterwards: every call is the first."""
+    kept = [
+        (owner, name, buffer, buffer.clone())
+        for owner in module.modules() for name, buffer in owner.named_buffers(recurse=False)
+    ]  # fmt: skip
+    try:
+        yield
+        for owner, name, buffer, _ in kept:
+            _check_shape(name, buffer, owner.get_buffer(name))
+    finally:
+        for owner, name, buffer, before in kept:  # written into, or another one under its name
+            buffer.copy_(before)
+            setattr(owner, name, buffer)
+
+
+def _check_shape(name: str, before: torch.Tensor, after: torch.Tensor) -> None:
+    if before.shape != after.shape or before.dtype != after.dtype:
+        raise PenstockError(
+            code="state-changes", what=f"forward makes the buffer {name!r} another shape or type", where=name,
+            limit=f"it is {tuple(before.shape)} of {before.dtype}, and would be {tuple(after.shape)} of {after.dtype}",
+            hint="give it its largest shape from the start, and write into it",
+        )  # fmt: skip
 
 
 def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgram:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -20,46 +20,160 @@ from penstock.compiler.frontend.lift import Argument, lift_weights
 from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
 from penstock.compiler.frontend.lower import lower
 from penstock.compiler.frontend.name_layers import name_layers
-from penstock.compiler.frontend.origins import mark_origins
+from penstock.compiler.frontend.origins import Origin, mark_origins
+from penstock.compiler.frontend.repeated_layers import RepeatedLayers, find_layers
 from penstock.compiler.frontend.results import name_results
-from penstock.compiler.frontend.split_host import Split, split_off_host
+from penstock.compiler.frontend.split_host import Split, split_off_host, values_read
+from penstock.compiler.frontend.take_state import TakenState, first_results, take_state
+from penstock.compiler.frontend.whole_model import Whole, whole_of
 from penstock.compiler.interpreter.rows import join_rows, split_rows
+from penstock.compiler.layers import Layers
+from penstock.compiler.names import Names
 from penstock.compiler.program import EvaluationSet, Port, Program, Samples, Signature
 from penstock.compiler.runtime.penstock_runtime import PackageError
-from penstock.compiler.runtime.penstock_runtime.host import HostGraph
+from penstock.compiler.runtime.penstock_runtime.host import LAYER, HostGraph
+from penstock.compiler.state import KeptState
+
+
+@dataclass(frozen=True)
+class _Exported:
+    """A model's graph and its weights, just before MLIR."""
+
+    model: LoadedModel
+    program: ExportedProgram
+    samples: Samples | None
+    names: list[str]
+    results: list[torch.Tensor]
+    split: Split | None
+    origins: dict[int, Origin]
+    arguments: list[Argument]
+    params: dict[str, Array]
+    taken: list[TakenState]
+
+    @property
+    def initial(self) -> dict[str, Array]:
+        """What each buffer that forward changes holds before the first call."""
+        return {one.name: _arrays((one.initial,))[0] for one in self.taken}
 
 
 def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program:
     model = in_float32(model)
     check_tensors(model)
+    return _lowered(_exported(model, begin), begin)
+
+
+def import_layers(model: LoadedModel, path: str, begin: SayStage = ignore_stage) -> Program:
+    """One of the layers of one form at `path`, with the weights of all and the model around them.
+
+    Without a path the largest repetition of the model is taken.
+    """
+    model = in_float32(model)
+    check_tensors(model)
+    begin("find the layers")
+    layers, answers = find_layers(model, path)
+    whole = whole_of(model, layers)
+    first = _exported(layers.model_of(0, model), begin)
+    program = _lowered(first, begin)
+    numbers = range(len(layers.names))
+    found = [first, *(_exported(layers.model_of(n, model)) for n in numbers[1:])]
+    dropped = ["the held-out set is left out: it is for models that are one accelerator"] if model.evaluation else []
+    return replace(
+        program,
+        notes=(*program.notes, *dropped, _said(layers, whole)),
+        layers=Layers(
+            layers.path,
+            layers.names,
+            tuple({name: one.params[name] for name in program.params} for one in found),
+            tuple(one.initial for one in found),
+            whole.graph,
+            whole.values,
+            tuple((_arrays(c.tensors), _arrays(tuple(x for x in c.outputs if x is not None))) for c in layers.calls),
+            _arrays(model.example_inputs),
+            _arrays(answers),
+        ),
+    )
+
+
+def _said(layers: RepeatedLayers, whole: Whole) -> str:
+    around = sum(node["op"] not in (LAYER, "getitem") for node in whole.graph["nodes"])
+    return (
+        f"{len(layers.names)} layers ({layers.names[0]} to {layers.names[-1]}) share this accelerator, one call each: "
+        f"figures are of one call. {around} operations around them run on the host."
+    )
+
+
+def _exported(model: LoadedModel, begin: SayStage = ignore_stage) -> _Exported:
     samples = outputs = None
     if model.has_weights:
         begin("run in PyTorch")
         outputs = run_eagerly(model, model.example_inputs)
         samples = Samples(_arrays(model.example_inputs), _arrays(outputs))
         model = _without_batch_norms(model, outputs)
-    exported = export(model, begin)
-    names = name_results(exported)
-    split = split_off_host(exported, model, outputs, names)
-    results = _results(exported)
-    origins = mark_origins(exported)
-    arguments, params = lift_weights(exported, model)
-    module = lower(exported, origins, model.name, begin)
-    name_layers(module, origins)
+    program = export(model, begin)
+    names = name_results(program)
+    taken, bounds = take_state(program, model)
+    if taken:
+        model = replace(model, example_inputs=(*(one.initial for one in taken), *model.example_inputs))
+        names = [*(Names(names).take(f"{one.node}_new") for one in taken), *names]
+    if taken and outputs is not None:
+        outputs = (*first_results(program, taken, model), *outputs)
+        samples = Samples(_arrays(model.example_inputs), _arrays(outputs))
+    split = split_off_host(program, model, outputs, names)
+    if split is not None:
+        split = _with_bounds(split, bounds)
+    results = _results(program)
+    origins = mark_origins(program)
+    arguments, params = lift_weights(program, model)
+    return _Exported(model, program, samples, names, results, split, origins, arguments, params, taken)
+
+
+def _lowered(found: _Exported, begin: SayStage) -> Program:
+    model, split, arguments, samples = found.model, found.split, found.arguments, found.samples
+    module = lower(found.program, found.origins, model.name, begin)
+    name_layers(module, found.origins)
     _write_arguments(module, arguments)
     used = {argument.name for argument in arguments}
+    inputs = split.inputs if split else model.example_inputs
+    ports = [argument.name for argument in arguments if argument.kind == "input"]
     return Program(
         name=model.name,
         module=module,
-        params={name: value for name, value in params.items() if name in used},
-        signature=_signature(arguments, split.inputs if split else model.example_inputs, results, _named(names, split)),
+        params={name: value for name, value in found.params.items() if name in used},
+        signature=_signature(arguments, inputs, found.results, _named(found.names, split)),
         samples=_between(split) if split else samples,
         evaluation=_evaluate(model, samples) if model.evaluation and samples else None,
         calibration=_calibration(model, split),
         host=split.parts if split else None,
         notes=model.notes,
         has_weights=model.has_weights,
+        states=tuple(_state(found, number, ports) for number in range(len(found.taken))),
+        initial=found.initial,
     )
+
+
+def _state(found: _Exported, number: int, ports: list[str]) -> KeptState:
+    """Where a buffer enters and leaves: the accelerator itself, where the host neither makes nor reads it."""
+    one = found.taken[number]
+    if found.split is None:
+        return KeptState(one.name, number, number, ports[number], number)
+    graph = found.split.parts.graph
+    entering, leaving = graph["accelerator"]["inputs"], graph["accelerator"]["outputs"]
+    result = graph["results"][number]
+    touched = values_read([*graph["before"], *graph["after"]])
+    direct = one.node in entering and one.node not in touched
+    direct = direct and result in leaving and result not in touched and graph["results"].count(result) == 1
+    port: int | None = ports[entering.index(one.node)] if direct else None
+    place: int | None = leaving.index(result) if direct else None
+    return KeptState(one.name, number, number, port, place, one.dim, one.positions)
+
+
+def _with_bounds(split: Split, bounds: dict[str, int]) -> Split:
+    """Rows are written at places that the host computes: it refuses those that are not there."""
+    known = {node["name"] for node in split.parts.graph["before"]}
+    positions = {name: size for name, size in bounds.items() if name in known}
+    if not positions:
+        return split
+    return replace(split, parts=replace(split.parts, graph={**split.parts.graph, "positions": positions}))
 
 
 def _between(split: Split) -> Samples | None:

@@ -30,7 +30,7 @@ def lift_weights(program: ExportedProgram, model: LoadedModel) -> tuple[list[Arg
     Scalars (0-d tensors) stay inline, where they fold into the operations that use them. A tensor that several
     names share is kept once; the graph's arguments then repeat the first name, until they are made one.
     """
-    _refuse_mutation(program, model)
+    refuse_mutation(program, model)
     arguments: list[Argument] = []
     params: dict[str, Array] = {}
     first_name: dict[tuple[Any, ...], str] = {}
@@ -43,7 +43,7 @@ def lift_weights(program: ExportedProgram, model: LoadedModel) -> tuple[list[Arg
                 specs.append(spec)
                 continue
             name = first_name.setdefault(_identity(value), name)
-            params[name] = _numbers(value)
+            params[name] = numbers_of(value)
             arguments.append(Argument(name, "param"))
             specs.append(InputSpec(InputKind.USER_INPUT, spec.arg, None))
         else:
@@ -73,22 +73,22 @@ def _identity(value: torch.Tensor) -> tuple[Any, ...]:
     return (memory, value.dtype, tuple(value.shape), value.stride())
 
 
-def _numbers(value: torch.Tensor) -> Array:
+def numbers_of(value: torch.Tensor) -> Array:
     """A parameter without numbers is one zero, seen everywhere: it has a shape and takes no memory."""
     if isinstance(value, FakeTensor):
         return np.broadcast_to(np.float32(0), tuple(value.shape))
     return np.asarray(value.detach().numpy(), order="C")
 
 
-def _refuse_mutation(program: ExportedProgram, model: LoadedModel) -> None:
+def refuse_mutation(program: ExportedProgram, model: LoadedModel) -> None:
     for spec in program.graph_signature.output_specs:
         if spec.kind is not OutputKind.USER_OUTPUT:
             raise PenstockError(
                 code="mutation",
                 what=f"forward changes {spec.target or spec.arg.name!r}",
                 where=model.reference,
-                limit="a compiled model keeps no state between calls",
-                hint="take the state as an input and return its new value",
+                limit="a model keeps between calls what its buffers hold, and changes nothing else",
+                hint="write to a copy of it, or keep it in a buffer (register_buffer)",
             )
 
 

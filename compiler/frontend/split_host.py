@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -46,7 +46,7 @@ def split_off_host(
     `names` are the model's results'.
     """
     if any(spec.kind is not OutputKind.USER_OUTPUT for spec in program.graph_signature.output_specs):
-        return None  # state that changes is refused when the weights are lifted
+        return None  # what else than buffers changes is refused when the weights are lifted
     regions = find_regions(program, model.name)
     graph = ExportedGraph(program)
     cut = _Cut(program, graph, regions)
@@ -174,7 +174,7 @@ def _split(
 ) -> Split:
     regions, graph = cut.regions, cut.graph
     names = _Names(cut)
-    before = [_document(n, why, names, model) for n, why in regions.before.items()]
+    before = [document_of(n, why, names.of, model) for n, why in regions.before.items()]
     sent: list[str] = []
     for node, condition in cut.input_values():
         sent.append(f"{node.name}_as_float" if condition else node.name)
@@ -184,13 +184,13 @@ def _split(
                 "kwargs": {"dtype": {"dtype": "float32"}}, "layer": origin_of(node).path,
                 "why": "the accelerator takes float32",
             })  # fmt: skip
-    after = [_document(n, why, names, model) for n, why in regions.after.items()]
+    after = [document_of(n, why, names.of, model) for n, why in regions.after.items()]
     results = cast("list[Node]", graph.output.args[0])
     values = {name: _array(_value(cut, node, seen)) for node, name in names.stored.items()}
     document = {
-        "inputs": [_port(n.name, n) for n in graph.inputs],
-        "outputs": [_port(name, n) for name, n in zip(output_names, results, strict=True)],
-        "tables": _tables(regions, graph),
+        "inputs": [port_of(n.name, n) for n in graph.inputs],
+        "outputs": [port_of(name, n) for name, n in zip(output_names, results, strict=True)],
+        "tables": tables_of((*regions.before, *regions.after), graph.inputs),
         "before": before,
         "accelerator": {"inputs": sent, "outputs": [n.name for n in cut.leaving]},
         "after": after,
@@ -223,7 +223,8 @@ class _Names:
         return node.name
 
 
-def _document(node: Node, why: str, names: _Names, model: LoadedModel) -> dict[str, Any]:
+def document_of(node: Node, why: str, named: Callable[[Node], str], model: LoadedModel) -> dict[str, Any]:
+    """An operation of the host as data; `named` says how values are called there."""
     origin = origin_of(node)
     args, kwargs = list(node.args), {k: a for k, a in node.kwargs.items() if not isinstance(a, torch.device)}
     if node.target is operator.getitem:
@@ -239,16 +240,16 @@ def _document(node: Node, why: str, names: _Names, model: LoadedModel) -> dict[s
                 hint="do this step outside of the model",
             )  # fmt: skip
     return {
-        "name": node.name, "op": op, "args": [_argument(a, names) for a in args],
-        "kwargs": {k: _argument(a, names) for k, a in kwargs.items()}, "layer": origin.path, "why": why,
+        "name": node.name, "op": op, "args": [_argument(a, named) for a in args],
+        "kwargs": {k: _argument(a, named) for k, a in kwargs.items()}, "layer": origin.path, "why": why,
     }  # fmt: skip
 
 
-def _argument(value: Any, names: _Names) -> Any:
+def _argument(value: Any, named: Callable[[Node], str]) -> Any:
     if isinstance(value, Node):
-        return {"value": names.of(value)}
+        return {"value": named(value)}
     if isinstance(value, tuple | list):
-        return [_argument(v, names) for v in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_argument(v, named) for v in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, float) and not np.isfinite(value):
         return {"float": str(value)}
     for kind, name in ((torch.dtype, "dtype"), (torch.layout, "layout"), (torch.memory_format, "memory_format")):
@@ -311,7 +312,7 @@ def _array(value: torch.Tensor) -> Array:
     return np.asarray(value.detach().numpy(), order="C")
 
 
-def _port(name: str, node: Node) -> dict[str, Any]:
+def port_of(name: str, node: Node) -> dict[str, Any]:
     value: torch.Tensor = node.meta["val"]
     return {"name": name, "shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
 
@@ -321,16 +322,32 @@ def _port_name(node: Node) -> str:
     return f"{node.name}_{name}" if name[:1].isdigit() else name or node.name  # as Sequential calls its parts
 
 
-def _tables(regions: Regions, graph: ExportedGraph) -> dict[str, int]:
+def tables_of(nodes: Iterable[Node], inputs: Sequence[Node]) -> dict[str, int]:
     """For inputs that are looked up in tables directly: how many entries the smallest table has."""
     found: dict[str, int] = {}
-    for node in (*regions.before, *regions.after):
-        if op_name(node) == "embedding" and node.args[1] in graph.inputs:
+    for node in nodes:
+        if op_name(node) == "embedding" and node.args[1] in inputs:
             table, index = node.args[0], node.args[1]
             assert isinstance(table, Node)
             assert isinstance(index, Node)
             size = int(table.meta["val"].shape[0])
             found[index.name] = min(size, found.get(index.name, size))
+    return found
+
+
+def values_read(nodes: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The values that operations of a host graph take."""
+    found = set[str]()
+
+    def look(value: Any) -> None:
+        if isinstance(value, dict) and "value" in value:
+            found.add(str(value["value"]))  # pyright: ignore[reportUnknownArgumentType]
+        elif isinstance(value, list):
+            for one in value:  # pyright: ignore[reportUnknownVariableType]
+                look(one)
+
+    for node in nodes:
+        look([node["args"], *node["kwargs"].values()])
     return found
 
 

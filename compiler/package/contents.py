@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,12 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_parts import HostParts
+from penstock.compiler.layers import Layers
 from penstock.compiler.package.render import render_bitstream_note, render_html, render_readme
 from penstock.compiler.package.report import Report
 from penstock.compiler.package.xrt import runs_on_xrt, xrt_files
 from penstock.compiler.program import Port, Program
+from penstock.compiler.runtime.penstock_runtime.layout import to_memory
 from penstock.compiler.runtime.penstock_runtime.package import MANIFEST, SCHEMA, manifest_digest
 
 RUNTIME = Path(__file__).parents[1] / "runtime"
@@ -90,7 +92,9 @@ def collect_package(
         **_runtime_files(),
         **_model_files(program, expected),
         **_device_files(file_name(report.name), program, design, emitted),
-        **(_host_files(program.host) if program.host else {}),
+        **(_host_files(program.host, program) if program.host else {}),
+        **(_layer_files(program, program.layers, emitted) if program.layers else {}),
+        **(_state_files(program) if program.states else {}),
         **(bitstream or {}),
     }
     name = file_name(report.name)
@@ -132,13 +136,14 @@ def _model_files(program: Program, expected: Expected) -> dict[str, bytes]:
         "outputs": [_port(p) for p in program.signature.outputs],
     }
     files = {"model/signature.json": (json.dumps(signature, indent=1) + "\n").encode()}
+    passed = [i for i, port in enumerate(program.signature.inputs) if port.name not in program.held_inputs(0)]
     if program.samples:
-        files |= _arrays("model/samples/input_", program.samples.inputs)
+        files |= _arrays("model/samples/input_", [program.samples.inputs[i] for i in passed])
         files |= _arrays("model/samples/output_", program.samples.outputs)
         files |= _arrays("model/samples/expected_", expected.samples)
     if expected.probes is not None:
         files["model/probes/probes.json"] = (json.dumps({"gentle": expected.probes.gentle}) + "\n").encode()
-        files |= _arrays("model/probes/input_", expected.probes.inputs)
+        files |= _arrays("model/probes/input_", [expected.probes.inputs[i] for i in passed])
         files |= _arrays("model/probes/expected_", expected.probes.answers)
     if program.evaluation:
         held_out = program.evaluation
@@ -157,16 +162,54 @@ def _device_files(name: str, program: Program, design: Design, emitted: Path) ->
     return xrt_files(name, program, json.loads((emitted / "interface.json").read_text()))
 
 
-def _host_files(parts: HostParts) -> dict[str, bytes]:
-    """What runs on the host, with its tensors, and samples of the whole model."""
+def _host_files(parts: HostParts, program: Program) -> dict[str, bytes]:
+    """What runs on the host, with its tensors, and samples of the whole model, as a first call."""
+    entering = {state.input for state in program.states}
     paths = {name: f"host/values/{index}.npy" for index, name in enumerate(parts.values)}
     graph = {**parts.graph, "values": paths}
     return {
         "host/graph.json": (json.dumps(graph, indent=1) + "\n").encode(),
         **{paths[name]: _npy(values) for name, values in parts.values.items()},
-        **_arrays("host/samples/input_", parts.inputs),
-        **_arrays("host/samples/output_", parts.outputs),
+        **_arrays("host/samples/input_", [x for i, x in enumerate(parts.inputs) if i not in entering]),
+        **_arrays("host/samples/output_", program.without_states(parts.outputs)),
     }
+
+
+def _layer_files(program: Program, layers: Layers, emitted: Path) -> dict[str, bytes]:
+    """The model around the layers, and each layer's weights as they lie in the accelerator's memories."""
+    interface = json.loads((emitted / "interface.json").read_text())
+    ports = program.signature.inputs
+    files: dict[str, bytes] = {}
+    rows: list[dict[str, Any]] = []
+    for number, name in enumerate(layers.names):
+        held, weights = program.held_inputs(number), dict[str, str]()
+        for entry in interface["inputs"]:
+            if (port := ports[int(entry["index"])].name) in held:
+                path = weights[entry["argument"]] = f"layers/weights/{number}/{entry['argument']}.bin"
+                files[path] = to_memory(held[port], entry).tobytes()
+        rows.append({"name": name, "weights": weights})
+    paths = {name: f"layers/values/{index}.npy" for index, name in enumerate(layers.values)}
+    graph = {**layers.graph, "values": paths, "layers": rows, "held": sorted(program.held_inputs(0))}
+    return {
+        **files,
+        "layers/graph.json": (json.dumps(graph, indent=1) + "\n").encode(),
+        **{paths[name]: _npy(values) for name, values in layers.values.items()},
+        **_arrays("host/samples/input_", layers.inputs),
+        **_arrays("host/samples/output_", layers.outputs),
+    }
+
+
+def _state_files(program: Program) -> dict[str, bytes]:
+    """What the model keeps between calls, and what that is before the first one, layer by layer."""
+    places = {port.name: index for index, port in enumerate(program.signature.inputs)}
+    rows = program.layers.initial if program.layers else (program.initial,)
+    document: list[dict[str, Any]] = []
+    files: dict[str, bytes] = {}
+    for number, state in enumerate(program.states):
+        paths = [f"states/{layer}/{number}.npy" for layer in range(len(rows))]
+        files |= {path: _npy(row[state.name]) for path, row in zip(paths, rows, strict=True)}
+        document.append({**asdict(state), "port": places.get(state.port or ""), "initial": paths})
+    return {**files, "states/states.json": (json.dumps(document, indent=1) + "\n").encode()}
 
 
 def _manifest(
@@ -180,13 +223,20 @@ def _manifest(
         "design": {"digest": design.digest(), "platform": design.platform},
         "evidence": report.evidence(),
         "tools": dict(sorted(report.tools.items())),
-        "weights": {name: _digest_of(values) for name, values in sorted(program.params.items())},
+        "weights": {name: _digest_of(values) for name, values in sorted(_weights(program).items())},
         "files": [
             {"path": path, "sha256": hashlib.sha256(files[path]).hexdigest(), "size": len(files[path])}
             for path in sorted(files)
         ],
     }
     return {**manifest, "digest": manifest_digest(manifest)}
+
+
+def _weights(program: Program) -> dict[str, Array]:
+    """All of them by name; those of layers that share the accelerator with the layer's name in front."""
+    layers = program.layers
+    rows = zip(layers.names, layers.weights, strict=True) if layers else ()
+    return {**program.params, **{f"{name}: {key}": values for name, row in rows for key, values in row.items()}}
 
 
 def _digest_of(values: Array) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline.share_layers import share_layers
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.canonicalise import quantise, simplify
 
@@ -16,5 +17,7 @@ def prepare(program: Program, quantize: str | None = None) -> Program:
             code="unknown-quantisation", what=f"{quantize!r} is not a quantisation", where="quantize",
             limit="known: " + ", ".join(QUANTISATIONS), hint="leave it out to keep float32",
         )  # fmt: skip
+    if program.layers is not None:
+        return share_layers(program, quantize is not None)
     canonical = simplify(program)
     return quantise(canonical) if quantize else canonical

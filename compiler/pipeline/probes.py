@@ -45,21 +45,29 @@ def gentle(count: int) -> int:
 
 
 def make_probes(lowered: Lowered, seed: int = 0) -> list[list[Array]]:
-    """The same for the same design. At the ports' dtypes, as they cross the link; the gentle ones first."""
+    """The same for the same design. At the ports' dtypes, as they cross the link; the gentle ones first.
+
+    Where layers share the accelerator, the weights are those of one after the other.
+    """
     program, generator = lowered.program, np.random.default_rng([seed, 0x9E37])
-    ports = [*program.signature.inputs, *program.signature.outputs]
+    held = program.held_inputs(0)
+    ports = [*(p for p in program.signature.inputs if p.name not in held), *program.signature.outputs]
     size = sum(math.prod(port.shape) * np.dtype(port.dtype).itemsize for port in ports)
     work = sum(operation.work for operation in lowered.graph.operations)
     wanted = PROBES if lowered.design.quantize is None else QUANTISED_PROBES
     count = max(LEAST, min(wanted, WORK // max(1, work), BYTES // max(1, size)))
     own = program.samples.inputs if program.samples is not None else None
-    rows = [_rows(port, list(program.params.values())) for port in program.signature.inputs]
+    rows = [_rows(port, [*program.params.values(), *held.values()]) for port in program.signature.inputs]
     found: list[list[Array]] = []
     for number in range(count):
         strengths = _STRENGTHS if lowered.design.quantize is None else _QUANTISED_STRENGTHS
         strength, dense = (each[number % len(each)] for each in (strengths, _SPARSE))
         frame: list[Array] = []
+        held = program.held_inputs(number)
         for index, (port, kind) in enumerate(zip(program.signature.inputs, lowered.input_numbers, strict=True)):
+            if port.name in held:
+                frame.append(held[port.name])
+                continue
             values = generator.uniform(-1, 1, port.shape)
             if len(rows[index]) and number % _LIKE_WEIGHTS == 0:
                 alike = _like_weights(port, rows[index], number // _LIKE_WEIGHTS)

@@ -160,6 +160,8 @@ def verify_pytorch(lowered: Lowered) -> Comparison | None:
 def make_inputs(lowered: Lowered, *, random_sets: int = 2, seed: int = 0) -> list[list[Array]]:
     """The model's example inputs, then random ones over the whole range of each port's numbers.
 
+    Where layers share the accelerator, the weights are those of one after the other.
+
     Floats that are never negative in the examples, as masks are, stay so: with others a model may divide by nearly
     nothing, and differences of the last place become large ones.
     """
@@ -167,11 +169,14 @@ def make_inputs(lowered: Lowered, *, random_sets: int = 2, seed: int = 0) -> lis
     sets: list[list[Array]] = []
     if program.samples is not None:
         sets.append(program.quantise_inputs(program.samples.inputs))
-    for _ in range(random_sets):
+    for turn in range(1, random_sets + 1):
         one: list[Array] = []
+        held = program.held_inputs(turn)
         for index, (port, number) in enumerate(zip(program.signature.inputs, lowered.input_numbers, strict=True)):
             dtype = np.dtype(port.dtype)
-            if np.issubdtype(dtype, np.integer):
+            if port.name in held:
+                one.append(held[port.name])
+            elif np.issubdtype(dtype, np.integer):
                 one.append(generator.integers(*number.extremes, port.shape, endpoint=True).astype(dtype))
             else:
                 numbers = generator.standard_normal(port.shape).astype(dtype)

@@ -15,6 +15,7 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
 
 from penstock.compiler.program import Port, Quantisation, Signature
 from penstock.compiler.transforms.calibrate import Spread, calibration_inputs, measure_spreads, not_finite
@@ -55,6 +56,7 @@ def quantise_in(editor: Editor) -> Quantiser:
     for value, largest in ranges.items():
         if not np.isfinite(largest):
             raise not_finite(program.name, spreads[value].layer)
+    _share_state(editor, ranges)
     share_ranges(editor, ranges)
     uneven = {value for value, spread in spreads.items() if spread.uneven}
     state = Quantiser(editor, ranges, masks, uneven)
@@ -73,6 +75,18 @@ def quantise_in(editor: Editor) -> Quantiser:
         tuple(_input_port(p, state.codes[ports[p.name]]) for p in program.signature.inputs), outputs
     )
     return state
+
+
+def _share_state(editor: Editor, ranges: dict[SSAValue, float]) -> None:
+    """State enters with the range that it leaves with: before the first call it may be all zeros."""
+    terminator = editor.block.last_op
+    assert isinstance(terminator, func.ReturnOp)
+    arguments = {editor.name(argument): argument for argument in editor.block.args}
+    for state in editor.program.states:
+        if state.port in arguments and state.result is not None:
+            entering, leaving = arguments[state.port], terminator.operands[state.result]
+            if leaving in ranges:
+                ranges[entering] = ranges[leaving] = max(ranges[entering], ranges[leaving])
 
 
 def _quantise_inputs(state: Quantiser) -> None:

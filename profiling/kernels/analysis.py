@@ -11,13 +11,15 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.area import area_of
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
-from penstock.compiler.hls_in.records import Pipeline
+from penstock.compiler.hls_in.records import Pipeline, Straight
 from penstock.compiler.hls_in.storage import KernelStream
 from penstock.compiler.hls_in.timed import Timed, time_kernel
-from penstock.compiler.simulator import VITIS, Network, Simulation, Simulator, simulate
+from penstock.compiler.simulator import VITIS, Network, Rules, Simulation, Simulator, simulate
 from penstock.profiling.kernels.from_reports import Reported
 from penstock.profiling.kernels.unused import unused_directives
+from penstock.profiling.vitis.doubts import doubts_of_synthesis
 from penstock.profiling.vitis.report_folder import read_report_folder
+from penstock.profiling.vitis.retime import rules_of
 
 FAMILIES = {"xcu": "vitis-ultrascale-plus", "xczu": "vitis-ultrascale-plus", "xcvu": "vitis-ultrascale-plus"}
 """Operator tables by how a part's name begins."""
@@ -101,31 +103,41 @@ def analyse_kernel(
         )  # fmt: skip
     delays = delays_for(clock_mhz, family=family)
     kernel = read_kernel(path, top)
-    reported = Reported(read_report_folder(reports, top)) if reports is not None else None
+    report = read_report_folder(reports, top) if reports is not None else None
+    rules, odd = rules_of(report) if report is not None else (VITIS, ())
+    reported = Reported(report) if report is not None else None
     timed = time_kernel(kernel, delays, reported)
-    result = simulate(timed.design, VITIS)
+    result = simulate(timed.design, rules)
     loops = tuple(_loops(timed, path.name, reported))
-    fifos, shrunk = _fifos(timed, result)
-    notes = [*kernel.notes, *(reported.notes() if reported is not None else ())]
+    fifos, shrunk = _fifos(timed, rules)
+    area = area_of(timed, delays)
+    notes = [*kernel.notes, *(reported.notes() if reported is not None else ()), *odd]
+    if report is not None:
+        notes += doubts_of_synthesis(report, multiplications=sum(map(_multiplies, timed.schedules)))
     if kernel.axi:
         notes.append("the start and burst overheads of m_axi ports are not in these cycles")
     return Analysis(
         kernel=path.name, top=top, part=part, clock_mhz=clock_mhz,
-        latency=None if result.deadlock is not None else result.latency, interval=_interval(result, timed),
+        latency=None if result.deadlock is not None else result.latency, interval=_interval(result, timed, rules),
         evidence="simulated", schedule=_rests_on(loops),
         deadlock=str(result.deadlock) if result.deadlock is not None else None,
         latency_with_needed_depths=shrunk, saved_bits=sum(fifo.saved_bits for fifo in fifos),
-        area=asdict(area_of(timed, delays)), loops=loops, tasks=tuple(_tasks(result)), fifos=fifos,
+        area=asdict(area), loops=loops, tasks=tuple(_tasks(result)), fifos=fifos,
         unused=tuple(unused_directives(timed, delays)), notes=tuple(notes),
     )  # fmt: skip
 
 
-def _interval(result: Simulation, timed: Timed) -> int | None:
+def _multiplies(item: Pipeline | Straight) -> int:
+    """Products of two values that no compiler can know."""
+    return sum(node.op == "mul" and not any(arg.constant for arg in node.args) for node in item.graph.nodes)
+
+
+def _interval(result: Simulation, timed: Timed, rules: Rules) -> int | None:
     if result.deadlock is not None:
         return None
     if not isinstance(timed.design, Network):
         return result.latency + 1
-    return simulate(timed.design, VITIS, frames=2).interval
+    return simulate(timed.design, rules, frames=2).interval
 
 
 def _rests_on(loops: tuple[LoopLine, ...]) -> Literal["modelled", "csynth", "mixed"]:
@@ -165,7 +177,7 @@ def _tasks(result: Simulation) -> list[TaskLine]:
     ]
 
 
-def _fifos(timed: Timed, result: Simulation) -> tuple[tuple[FifoLine, ...], int | None]:
+def _fifos(timed: Timed, rules: Rules) -> tuple[tuple[FifoLine, ...], int | None]:
     """Each FIFO's depth and what it needs, and the latency with all of these."""
     if not isinstance(timed.design, Network):
         return (), None
@@ -173,7 +185,7 @@ def _fifos(timed: Timed, result: Simulation) -> tuple[tuple[FifoLine, ...], int 
     own = {c.name: c for c in network.channels if c.kind == "fifo"}
     if not own:
         return (), None
-    simulator = Simulator(network, VITIS)
+    simulator = Simulator(network, rules)
     free = simulator.run(dict.fromkeys(own))
     if free.deadlock is not None:
         return (), None

@@ -17,11 +17,11 @@ _WIDTH, _ROW, _LEFT = 900, 22, 170
 def page_of(found: Analysis) -> str:
     head = "deadlock" if found.deadlock else f"{found.latency:,} cycles"
     parts = [
-        f"<h1>{_e(found.top)}</h1><p>{_e(found.kernel)} for {_e(found.part)} at {found.clock_mhz:g} MHz: <b>{head}</b> "
-        f"(simulated, schedules {found.schedule}).</p>",
+        f"<h1>{escaped(found.top)}</h1><p>{escaped(found.kernel)} for {escaped(found.part)} at "
+        f"{found.clock_mhz:g} MHz: <b>{head}</b> (simulated, schedules {found.schedule}).</p>",
     ]
     if found.deadlock:
-        parts.append(f'<p class="bad">It stops for ever: {_e(found.deadlock)}</p>')
+        parts.append(f'<p class="bad">It stops for ever: {escaped(found.deadlock)}</p>')
     elif found.interval:
         parts.append(f"<p>A new run can start every {found.interval:,} cycles.</p>")
     parts.append(
@@ -29,14 +29,14 @@ def page_of(found: Analysis) -> str:
     )
     if len(found.tasks) > 1:
         parts.append("<h2>Tasks</h2>" + _timeline(found) + _tasks(found))
-    parts.append("<h2>Loops</h2>" + _table(
+    parts.append("<h2>Loops</h2>" + table(
         ("task", "loop", "at", "iterations", "II", "depth", "what limits the II", "line"),
         ((x.task, x.loop, x.where, x.iterations, x.ii, x.depth, x.limit, x.limit_at) for x in found.loops),
     ))  # fmt: skip
     if found.fifos:
         parts.append(
             f"<h2>FIFOs</h2><p>With the depths that are needed: {found.latency_with_needed_depths or 0:,} cycles, "
-            f"{found.saved_bits:,} bits less.</p>" + _table(
+            f"{found.saved_bits:,} bits less.</p>" + table(
                 ("FIFO", "at", "from", "to", "lanes", "bits", "depth", "needed", "bits saved"),
                 (
                     (f.name, f.where, f.writer, f.reader, f.lanes, f.bits, f.depth, f.needed, f.saved_bits)
@@ -46,9 +46,14 @@ def page_of(found: Analysis) -> str:
         )  # fmt: skip
     for title, lines in (("Directives without effect", found.unused), ("Notes", found.notes)):
         if lines:
-            parts.append(f"<h2>{title}</h2><ul>" + "".join(f"<li>{_e(line)}</li>" for line in lines) + "</ul>")
+            parts.append(f"<h2>{title}</h2><ul>" + "".join(f"<li>{escaped(line)}</li>" for line in lines) + "</ul>")
+    return document(found.top, parts)
+
+
+def document(title: str, parts: Iterable[str]) -> str:
+    """A whole page."""
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{_e(found.top)}</title><style>{_STYLE}</style>'
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escaped(title)}</title><style>{_STYLE}</style>'
         f"<body>{''.join(parts)}</body></html>\n"
     )
 
@@ -64,7 +69,7 @@ def _tasks(found: Analysis) -> str:
         )
         for t in found.tasks
     )
-    return _table(("task", "starts", "ends", "busy", "waits"), rows)
+    return table(("task", "starts", "ends", "busy", "waits"), rows)
 
 
 def _timeline(found: Analysis) -> str:
@@ -77,7 +82,7 @@ def _timeline(found: Analysis) -> str:
         whole = max(1.0, (task.end - task.start) * scale)
         busy = min(whole, task.busy * scale)
         bars.append(
-            f'<text x="0" y="{y + 12}" font-size="12">{_e(task.name[:24])}</text>'
+            f'<text x="0" y="{y + 12}" font-size="12">{escaped(task.name[:24])}</text>'
             f'<rect x="{x:.1f}" y="{y}" width="{whole:.1f}" height="15" fill="#cfe0f2"/>'
             f'<rect x="{x:.1f}" y="{y}" width="{busy:.1f}" height="15" fill="#3b78b5">'
             f"<title>busy {task.busy:,}</title></rect>"
@@ -86,14 +91,16 @@ def _timeline(found: Analysis) -> str:
     return f'<svg viewBox="{box}" role="img" aria-label="when tasks run">{"".join(bars)}</svg>'
 
 
-def _table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+def table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+    """Rows under heads; counts are set right and have separators."""
     body = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in rows)
-    return "<table><tr>" + "".join(f"<th>{_e(head)}</th>" for head in heads) + f"</tr>{body}</table>"
+    return "<table><tr>" + "".join(f"<th>{escaped(head)}</th>" for head in heads) + f"</tr>{body}</table>"
 
 
 def _cell(value: object) -> str:
-    return f'<td class="n">{value:,}</td>' if isinstance(value, int) else f"<td>{_e(str(value))}</td>"
+    return f'<td class="n">{value:,}</td>' if isinstance(value, int) else f"<td>{escaped(str(value))}</td>"
 
 
-def _e(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text as HTML shows it."""
     return escape(text)

@@ -187,21 +187,29 @@ def _storage(node: XmlNode) -> tuple[int | None, int | None, int | None]:
 
 
 def _fifos(root: XmlNode) -> Iterator[ReportedFifo]:
-    """FIFOs as they were bound; where no bindings are listed, by their instances."""
+    """FIFOs as they were bound, else their instances, which know the depths that 2021.2 to 2023.1 do not bind."""
+    listed = tuple(_fifo_instances(root))
+    depths = {fifo.name: fifo.depth for fifo in listed}
     seen = False
-    for module, node in _bound(root, "storage"):
-        if node.attributes.get("OPTYPE") == "fifo":
-            seen = True
-            bits, depth, _ = _storage(node)
-            name = node.attributes.get("RTLNAME") or node.attributes.get("VARIABLE") or "?"
-            yield ReportedFifo(name, module, depth, bits, name_of(node.attributes.get("IMPL")), _bound_usage(node))
+    for kind in ("storage", "op"):
+        for module, node in _bound(root, kind):
+            if node.attributes.get("OPTYPE") == "fifo":
+                seen = True
+                bits, depth, _ = _storage(node)
+                name = node.attributes.get("RTLNAME") or node.attributes.get("VARIABLE") or "?"
+                depth = depths.get(name) if depth is None else depth
+                yield ReportedFifo(name, module, depth, bits, name_of(node.attributes.get("IMPL")), _bound_usage(node))
+    if not seen:
+        yield from listed
+
+
+def _fifo_instances(root: XmlNode) -> Iterator[ReportedFifo]:
     information = root.child("FIFOInformation")
-    if not seen and information is not None:
-        for node in information.every("FIFOInst"):
-            parent = name_of(node.word("ParentInst"))
-            yield ReportedFifo(
-                node.word("Name") or "?", parent, whole(node.word("StaticDepth")), None, None, ReportedUsage()
-            )
+    for node in information.every("FIFOInst") if information is not None else ():
+        parent = name_of(node.word("ParentInst"))
+        yield ReportedFifo(
+            node.word("Name") or "?", parent, whole(node.word("StaticDepth")), None, None, ReportedUsage()
+        )
 
 
 def _memories(root: XmlNode) -> Iterator[ReportedMemory]:
@@ -221,6 +229,8 @@ def _memories(root: XmlNode) -> Iterator[ReportedMemory]:
 def _operators(root: XmlNode) -> Iterator[BoundOperation]:
     for module, node in _bound(root, "op"):
         found = node.attributes
+        if found.get("OPTYPE") == "fifo":
+            continue
         yield BoundOperation(
             found.get("RTLNAME") or "?", module, found.get("OPTYPE") or "?", name_of(found.get("IMPL")),
             whole(found.get("LATENCY")), name_of(found.get("LOOP")), name_of(found.get("SOURCE")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from penstock.profiling.vitis.reading import read_text, unreadable
@@ -18,7 +19,11 @@ _FACT = re.compile(
 _EXPORTED = re.compile(r"^(LUT|FF|DSP|BRAM|URAM):\s+([0-9]{1,12})\s*$", re.M)
 _EXPORTS = re.compile(r"resource usage|(?:Place & Route|RTL Synthesis) Resource Summary", re.I)
 _PLACED = re.compile(r"post-implementation|== Place & Route Resource Summary", re.I)
+_AFTER_ROUTING = re.compile(r"kernel_util\w*_routed\Z", re.I)
 _STATE = re.compile(r"(Synth(?:esi[sz])?ed|Optimized|(?:Fully |Partially )?(?:Placed|Routed)|Physopt post\w+)", re.I)
+
+_Found = tuple[ReportedUsage, ReportedUsage, tuple[PlacedResources, ...]]
+"""Used, available, and of which parts."""
 
 # Vivado counts block RAMs in tiles of 36 kbit, high-level synthesis in halves of those.
 _SITES: dict[str, str] = {
@@ -42,14 +47,20 @@ def read_utilization(path: Path) -> ImplementedReport:
     if crooked := sum(table.crooked for table in tables):
         notes.add(f"{crooked} rows do not fit their columns: left out")
     state = _state(head, path)
-    for reader in (_by_kernel, _by_instance, _by_die):
-        for table in tables:
-            if (found := reader(table)) is not None:
-                return _record(path, state, head, *found, notes)
+    for reader in (_by_kernel, _by_instance):
+        if (found := _first(reader, tables)) is not None:
+            return _record(path, state, head, *found, notes)
     used, available = _by_site(tables)
-    if used is None:
-        raise unreadable(path, "no utilisation report", limit="a table of site types, kernels or instances")
-    return _record(path, state, head, used, available, (), notes)
+    dies = _first(_by_die, tables)
+    if used is not None:  # of a device of several dies the same report also has a section with each die's part
+        return _record(path, state, head, used, available, dies[2] if dies is not None else (), notes)
+    if dies is not None:
+        return _record(path, state, head, *dies, notes)
+    raise unreadable(path, "no utilisation report", limit="a table of site types, kernels or instances")
+
+
+def _first(reader: Callable[[ReportTable], _Found | None], tables: list[ReportTable]) -> _Found | None:
+    return next((found for table in tables if (found := reader(table)) is not None), None)
 
 
 def _record(
@@ -63,6 +74,10 @@ def _record(
     said = next((head[key] for key in ("tool version", "implementation tool", "version") if key in head), "")
     version = re.search(r"(?:\bv\.?|\A)(\d{4}\.\d)", said)
     routed = state is not None and "rout" in state.lower() and "partial" not in state.lower()
+    if not routed and parts and _AFTER_ROUTING.search(path.stem) and (state or "").lower() == "fully placed":
+        # v++ writes the kernels' table once it has routed the design: its name says so, its head names the placement.
+        notes.add(f"the head says {state}, the name of the file that the design was routed: the name is believed")
+        routed = True
     if not routed:
         notes.add(f"the design is {state.lower() if state else 'in a state that the report does not name'}: not routed")
     part = name_of(next((head[key] for key in ("device", "device target", "target device") if key in head), None))
@@ -116,7 +131,7 @@ def _site(row: tuple[str, ...]) -> str | None:
     return _SITES.get(row[0].strip().rstrip("*").lower())
 
 
-def _by_die(table: ReportTable) -> tuple[ReportedUsage, ReportedUsage, tuple[PlacedResources, ...]] | None:
+def _by_die(table: ReportTable) -> _Found | None:
     """report_utilization -slr of a device of several dies: a column for each."""
     dies = [head for head in table.columns if re.fullmatch(r"SLR\d+", head)]
     if table.column("site type") is None or not dies:
@@ -153,7 +168,7 @@ def _row_usage(table: ReportTable, row: tuple[str, ...], columns: dict[str, str]
     return ReportedUsage(**counts)
 
 
-def _by_kernel(table: ReportTable) -> tuple[ReportedUsage, ReportedUsage, tuple[PlacedResources, ...]] | None:
+def _by_kernel(table: ReportTable) -> _Found | None:
     """The kernels of a platform; what is available is the user's budget."""
     budget = table.row("user budget")
     spent = table.row("used resources")
@@ -171,7 +186,7 @@ def _by_kernel(table: ReportTable) -> tuple[ReportedUsage, ReportedUsage, tuple[
     return _row_usage(table, spent, _KERNEL_COLUMNS), _row_usage(table, budget, _KERNEL_COLUMNS), tuple(parts)
 
 
-def _by_instance(table: ReportTable) -> tuple[ReportedUsage, ReportedUsage, tuple[PlacedResources, ...]] | None:
+def _by_instance(table: ReportTable) -> _Found | None:
     """report_utilization -hierarchical: instances by indentation."""
     if table.column("instance") != 0 or table.column("total luts") is None or not table.rows:
         return None

@@ -120,9 +120,10 @@ class VitisProfiler:
     def _cycles(self, run: HlsRun, report: SynthesisReport) -> tuple[int, int]:
         """Latency and interval. A co-simulation of one transaction measures no interval: it is at most the latency."""
         if self.evidence == "csynth":
-            if report.latency is None or report.interval is None:
+            latency, interval = (None if span is None else span.high for span in (report.latency, report.interval))
+            if latency is None or interval is None:
                 raise unreadable(report.source, "the report gives no latency: the design's is not fixed")
-            return report.latency.high, report.interval.high
+            return latency, interval
         assert run.cosim is not None, "every co-simulation that ends well has a report"
         if run.cosim.latency_max is None:
             raise unreadable(run.cosim.source, "the co-simulation's report gives no latency")

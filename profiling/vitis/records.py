@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,14 +12,30 @@ from penstock.compiler.evidence import Evidence
 
 @dataclass(frozen=True)
 class CountSpan:
-    """A count that depends on data: the least and the most. Both are equal where it does not."""
+    """A count that depends on data: the least and the most. Both are equal where it does not.
 
-    low: int
-    high: int
+    An end that a report does not know is None; at least one of them is known.
+    """
+
+    low: int | None
+    high: int | None
 
     @property
     def exact(self) -> int | None:
         return self.low if self.low == self.high else None
+
+    @property
+    def words(self) -> str:
+        """For people: "37", "17 to 1,929", "at most 37", "at least 1"."""
+        if self.low is not None and self.high is not None:
+            return f"{self.low:,}" if self.low == self.high else f"{self.low:,} to {self.high:,}"
+        return f"at most {self.high:,}" if self.high is not None else f"at least {self.low:,}"
+
+
+PipelineStyle = Literal["stp", "flp", "frp"]
+"""stp stops whole, flp flushes what is behind the wait, frp flushes freely."""
+_STYLES: Mapping[str, PipelineStyle] = {"stp": "stp", "flp": "flp", "flushable": "flp", "frp": "frp"}
+_STYLE = re.compile(r"\b(stp|flp|frp|flushable)\b", re.I)
 
 
 @dataclass(frozen=True)
@@ -52,6 +70,12 @@ class ReportedLoop:
     pipelined: bool | None
     kind: str | None
     """What the report says of its pipeline: "yes", "no", "dataflow", "loop rewind ..."."""
+
+    @property
+    def style(self) -> PipelineStyle | None:
+        """How its pipeline waits, where the report says it."""
+        found = _STYLE.search(self.kind or "")
+        return None if found is None else _STYLES[found.group(1).lower()]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,14 @@ from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.csynth_rpt import read_csynth_report
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
 from penstock.profiling.vitis.reading import missing, unreadable
-from penstock.profiling.vitis.records import Module, ReportedUsage, SynthesisReport
+from penstock.profiling.vitis.records import (
+    CountSpan,
+    Module,
+    ReportedFifo,
+    ReportedMemory,
+    ReportedUsage,
+    SynthesisReport,
+)
 
 _MOST_FILES = 5000
 _FIGURES = (
@@ -37,11 +44,14 @@ def read_report_folder(folder: Path, top: str | None = None) -> SynthesisReport:
         own = main if main.modules else _as_module(main)
         main = replace(main, modules=_joined(part.modules for part in (own, *parts)), loops=loops)
     bound = bool(main.fifos or main.memories or main.operators)
-    texts, damaged = _texts(folder, [f"{main.top}_csynth.rpt"] if bound else None)
-    if not main.fifos:
-        main = replace(main, fifos=_joined(text.fifos for text in texts))
-    if not main.memories:
-        main = replace(main, memories=_joined(text.memories for text in texts))
+    unsized = {item.module for item in (*main.fifos, *main.memories) if _unsized(item)}
+    own = [f"{name}_csynth.rpt" for name in sorted({main.top or "", *(name or "" for name in unsized)})]
+    texts, damaged = _texts(folder, own if bound else None)
+    fifos, memories = (_joined(text.fifos for text in texts), _joined(text.memories for text in texts))
+    main = replace(
+        main, fifos=tuple(_sized(fifo, fifos) for fifo in main.fifos) or fifos,
+        memories=tuple(_sized(memory, memories) for memory in main.memories) or memories,
+    )  # fmt: skip
     if not main.instances:
         main = replace(main, instances=_joined(text.instances for text in texts))
     main = _filled(main, next((text for text in texts if text.top == main.top), None))
@@ -60,6 +70,30 @@ def _texts(folder: Path, names: list[str] | None) -> tuple[list[SynthesisReport]
         except ProfilingError as error:
             damaged.append(f"{path.name} is left out: {error.what}")
     return found, damaged
+
+
+_Stored = TypeVar("_Stored", ReportedFifo, ReportedMemory)
+
+
+def _unsized(item: ReportedFifo | ReportedMemory) -> bool:
+    return item.bits is None or (item.depth if isinstance(item, ReportedFifo) else item.words) is None
+
+
+def _sized(item: _Stored, texts: tuple[_Stored, ...]) -> _Stored:
+    """A binding of 2021.2 to 2023.1, which has no sizes, with those of its module's text."""
+    if not _unsized(item):
+        return item
+    name = item.name.removesuffix("_U")
+    own = [text for text in texts if item.module in (None, text.module) and text.name.removesuffix("_U") == name]
+    if not own:
+        return item
+    said = vars(own[0])
+    lacking = {
+        key: said[key]
+        for key in ("depth", "words", "bits", "banks")
+        if said.get(key) is not None and getattr(item, key) is None
+    }
+    return replace(item, **lacking)
 
 
 def _main(folder: Path, top: str | None) -> SynthesisReport:
@@ -114,7 +148,7 @@ def _filled(main: SynthesisReport, text: SynthesisReport | None) -> SynthesisRep
     lacking = {
         name: getattr(text, name)
         for name in _FIGURES
-        if getattr(main, name) is None and getattr(text, name) is not None
+        if _vague(getattr(main, name)) and not _vague(getattr(text, name))
     }
     if not lacking and not (main.used.missing or main.available.missing):
         return main
@@ -123,6 +157,11 @@ def _filled(main: SynthesisReport, text: SynthesisReport | None) -> SynthesisRep
         main, **lacking, used=_both(main.used, text.used), available=_both(main.available, text.available),
         notes=main.notes + more,
     )  # fmt: skip
+
+
+def _vague(value: object) -> bool:
+    """Whether a figure is missing, or only one end of its range is known."""
+    return value is None or (isinstance(value, CountSpan) and None in (value.low, value.high))
 
 
 def _both(first: ReportedUsage, second: ReportedUsage) -> ReportedUsage:

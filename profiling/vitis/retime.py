@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from penstock.compiler.evidence import Evidence
-from penstock.compiler.simulator import Network, Phase, SimulatedProcess
+from penstock.compiler.simulator import VITIS, Network, Phase, Rules, SimulatedProcess
 from penstock.profiling.vitis.records import CountSpan, ReportedLoop, SynthesisReport
 
 
@@ -58,9 +58,18 @@ def retime(network: Network, report: SynthesisReport) -> Retimed:
             )
             phases += _described(new, matched)
             processes.append(new)
-    depths = _depths(network, report)
+    depths = reported_depths(network, report)
     changed = replace(network, processes=tuple(processes)).with_depths(depths)
     return Retimed(changed, tuple(phases), tuple(kept), depths)
+
+
+def rules_of(report: SynthesisReport) -> tuple[Rules, tuple[str, ...]]:
+    """How pipelines wait, by the styles that the report names, and what is not as it says."""
+    styles = {loop.style for loop in report.loops if loop.pipelined}
+    flushing = bool(styles) and styles <= {"flp", "frp"}
+    mixed = not flushing and bool(styles & {"flp", "frp"})
+    notes = ("some pipelines flush (flp, frp) and others stop whole: all are simulated as stopping",) if mixed else ()
+    return replace(VITIS, name="vitis-flushing", flushing=True) if flushing else VITIS, notes
 
 
 def own_loops(report: SynthesisReport, function: str) -> list[ReportedLoop]:
@@ -74,17 +83,31 @@ def own_loops(report: SynthesisReport, function: str) -> list[ReportedLoop]:
 
 
 def fitting_loops(report: SynthesisReport, function: str, iterations: list[int]) -> list[ReportedLoop | None] | None:
-    """A loop for every nest of a function; None for a nest of one iteration, which is no loop to the tool."""
-    pipelined = [loop for loop in own_loops(report, function) if loop.pipelined and loop.trip != CountSpan(1, 1)]
-    wanted = [count for count in iterations if count > 1]
-    if len(pipelined) != len(wanted) or not all(map(_fits, wanted, pipelined)):
-        return None
-    rest = iter(pipelined)
-    return [next(rest) if count > 1 else None for count in iterations]
+    """A loop for every nest of a function; None for a nest of one iteration, which is no loop to the tool.
+
+    All of the function's loops must be taken. They may stand in the source's order where the nests are grouped: of
+    those with a nest's iterations the first that is left is its own.
+    """
+    rest = [loop for loop in own_loops(report, function) if loop.pipelined and loop.trip != CountSpan(1, 1)]
+    found: list[ReportedLoop | None] = []
+    for count in iterations:
+        if count <= 1:
+            found.append(None)
+        elif (loop := take_loop(rest, count)) is not None:
+            found.append(loop)
+        else:
+            return None
+    return None if rest else found
 
 
-def _fits(iterations: int, loop: ReportedLoop) -> bool:
-    return loop.trip is not None and loop.trip.exact == iterations and reported_figures(loop) is not None
+def take_loop(rest: list[ReportedLoop], iterations: int, pipelined: bool = True) -> ReportedLoop | None:
+    """The first loop of so many iterations, taken out of the list."""
+    for loop in rest:
+        fits = loop.trip is not None and loop.trip.exact == iterations and bool(loop.pipelined) == pipelined
+        if fits and (not pipelined or reported_figures(loop) is not None):
+            rest.remove(loop)
+            return loop
+    return None
 
 
 def reported_figures(loop: ReportedLoop) -> tuple[int, int] | None:
@@ -124,7 +147,7 @@ def _delay(phase: Phase) -> int:
     return min(firsts, default=phase.length)
 
 
-def _depths(network: Network, report: SynthesisReport) -> dict[str, int]:
+def reported_depths(network: Network, report: SynthesisReport) -> dict[str, int]:
     """Depths of FIFOs by name; an array of them is one channel, and all of its FIFOs must be equally deep."""
     reported: dict[str, set[int]] = {}
     names = {channel.name for channel in network.channels if channel.kind == "fifo"}

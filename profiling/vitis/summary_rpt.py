@@ -7,7 +7,7 @@ import re
 from penstock.profiling.vitis.reading import unreadable
 from penstock.profiling.vitis.records import Module, ReportedLoop, ReportedUsage, SynthesisReport
 from penstock.profiling.vitis.tables import ReportTable, read_tables
-from penstock.profiling.vitis.values import ReadingNotes, facts, flow_of, name_of, span, usage, version_of
+from penstock.profiling.vitis.values import ReadingNotes, facts, flow_of, most, name_of, span, usage, version_of
 
 _TOP = re.compile(r"^== Synthesis Summary Report of '([^'\n]{1,500})'", re.MULTILINE)
 _ROW = re.compile(r"(\s*)([+o])(\s*)(\S.*?)(\*?)\s*\Z")
@@ -18,7 +18,10 @@ def is_summary(text: str) -> bool:
 
 
 def read_summary(text: str, source: str) -> SynthesisReport:
-    """What the summary has: no clock and nothing that is available, but every module and loop."""
+    """What the summary has: no clock and nothing that is available, but every module and loop.
+
+    Its latencies are the worst case only, so they are bounds. II and stages of a pipeline do not depend on data.
+    """
     found = _TOP.search(text)
     table = next((t for t in read_tables(text) if t.column("modules") == 0), None)
     if found is None or table is None or not table.closed or not table.rows:
@@ -54,18 +57,20 @@ def _tree(table: ReportTable, notes: ReadingNotes) -> tuple[list[Module], list[R
             continue
         indent, mark, name, dataflow = len(found.group(1)), found.group(2), found.group(4), bool(found.group(5))
         path = [entry for entry in path if entry[0] < indent]
-        latency = span(table.cell(row, "latency", "cycles"))
-        interval = span(table.cell(row, "interval"))
+        latency = most(table.cell(row, "latency", "cycles"))
         said = name_of(table.cell(row, "pipelined"))
         if mark == "+":
             kind = "dataflow" if dataflow else said
+            interval = most(table.cell(row, "interval"))
             modules.append(Module(name, None, latency, interval, kind, usage(table.named(row)), ReportedUsage()))
         else:
             owner = next((entry[2] for entry in reversed(path) if entry[1] == "+"), "?")
             parents = _parents(path)
-            iteration = span(table.cell(row, "iteration"))
             pipelined = None if said is None else said.lower() not in ("no", "none", "dataflow")
-            figures = (span(table.cell(row, "trip")), latency, interval, None, iteration, iteration)
+            iteration = (span if pipelined else most)(table.cell(row, "iteration"))
+            figures = (
+                span(table.cell(row, "trip")), latency, span(table.cell(row, "interval")), None, iteration, iteration
+            )  # fmt: skip
             loops.append(ReportedLoop(name, owner, parents, *figures, pipelined, "dataflow" if dataflow else said))
         path.append((indent, mark, name))
     return modules, loops

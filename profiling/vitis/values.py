@@ -83,19 +83,24 @@ def whole(text: str | None) -> int | None:
 
 
 def span(text: str | None) -> CountSpan | None:
-    """A count or a range: "37", "17 ~ 1929"."""
+    """A count or a range: "37", "17 ~ 1929", "1 ~ ?"."""
     parts = (text or "").split("~")
-    ends = [whole(part) for part in parts]
-    if len(ends) == 1 and ends[0] is not None:
-        return CountSpan(ends[0], ends[0])
-    if len(ends) == 2 and ends[0] is not None and ends[1] is not None and ends[0] <= ends[1]:
-        return CountSpan(ends[0], ends[1])
-    return None
+    if len(parts) > 2 or not all(whole(part) is not None or part.strip().lower() in ABSENT for part in parts):
+        return None
+    return between(whole(parts[0]), whole(parts[-1]))
+
+
+def most(text: str | None) -> CountSpan | None:
+    """A figure that is the worst case: a bound. A range has both ends in it."""
+    found = span(text)
+    return found if found is None or "~" in (text or "") else CountSpan(None, found.high)
 
 
 def between(low: int | None, high: int | None) -> CountSpan | None:
-    """A range from its two ends; None unless the report has both, in order."""
-    return CountSpan(low, high) if low is not None and high is not None and low <= high else None
+    """A range from its two ends, one of which may be unknown; None where both are, or where they are in disorder."""
+    if low is None and high is None:
+        return None
+    return None if low is not None and high is not None and low > high else CountSpan(low, high)
 
 
 def decimal(text: str | None) -> float | None:

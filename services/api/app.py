@@ -41,6 +41,7 @@ from penstock.services.api.routes import (
     accounts,
     agents,
     contents,
+    designs,
     events,
     health,
     models,
@@ -67,7 +68,7 @@ DATABASE_CONNECTIONS = 10
 ROUTERS = tuple(
     part.router
     for part in (
-        *(health, models, runs, searches, agents, removal, events, results),
+        *(health, models, runs, searches, agents, designs, removal, events, results),
         *(profiles, contents, webhooks, workers, accounts),
         *(runs_pages, run_pages, trials_pages, design_pages, compare_pages),
         *(submit_pages, shared_pages, service_pages, sign_in),

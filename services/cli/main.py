@@ -24,7 +24,7 @@ from penstock.services.settings import SettingError
 
 @dataclass(frozen=True)
 class Command:
-    """Where a subcommand lives: a function with typer annotations that is named as the command."""
+    """Where a subcommand lives: a function with typer annotations, named as the command with _ for -."""
 
     module: str
     summary: str
@@ -37,6 +37,11 @@ COMMANDS: dict[str, Command] = {
     "space": Command("penstock.services.cli.space", "what a search may decide of a model, as JSON for programs"),
     "evaluate": Command("penstock.services.cli.space", "what single settings of that space cost"),
     "analyse": Command("penstock.services.cli.analyse", "say what an HLS C++ kernel's cycles are, and what limits it"),
+    "report": Command("penstock.services.cli.report", "say what the reports of a tool's folder say, and what is odd"),
+    "simulate": Command("penstock.services.cli.networks", "simulate a network of processes from a JSON file"),
+    "size-fifos": Command("penstock.services.cli.networks", "the FIFO depths that such a network needs, as pragmas"),
+    "import-hls": Command("penstock.services.cli.import_hls", "make such a network of a Vitis HLS solution"),
+    "mesh": Command("penstock.services.cli.mesh", "plan a Triton kernel onto an array of cores, and simulate it"),
     "up": Command("penstock.services.cli.up", "start the whole service on this machine"),
     "submit": Command("penstock.services.cli.runs", "hand a model to the service; prints the run"),
     "watch": Command("penstock.services.cli.runs", "follow a run until it ends"),
@@ -95,7 +100,7 @@ def run(arguments: list[str]) -> int:
 
 
 def help_text() -> str:
-    rows = "\n".join(f"  {name:<9}{command.summary}" for name, command in COMMANDS.items())
+    rows = "\n".join(f"  {name:<12}{command.summary}" for name, command in COMMANDS.items())
     return (
         "Usage: penstock COMMAND [OPTIONS]\n\n"
         "Takes a model written in PyTorch to a streaming accelerator on an FPGA.\n\n"
@@ -125,7 +130,7 @@ def _guarded(name: str, arguments: list[str]) -> int:
 def _execute(name: str, arguments: list[str]) -> int:
     # before numpy is imported: a search solves systems so small that threads cost several times what they bring
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    function: Callable[..., Any] = getattr(import_module(COMMANDS[name].module), name)
+    function: Callable[..., Any] = getattr(import_module(COMMANDS[name].module), name.replace("-", "_"))
     import typer
 
     single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -43,7 +43,7 @@ from penstock.services.client.finding import CONNECT_SECONDS, find_service, head
 from penstock.services.client.limits import LimitFound, compare_limits, limits_of
 from penstock.services.client.model_source import ModelSource, opened
 from penstock.services.client.patience import RETRIES, Patience, pause_before_retry
-from penstock.services.client.states import chosen_of, is_over, run_id, started
+from penstock.services.client.states import chosen_trial_of, is_over, run_id, started
 
 _BETWEEN_LOOKS = 0.2
 """Seconds: a trial takes a second or so."""
@@ -241,7 +241,7 @@ class AsyncClient:
     async def compare_limits(self, run: RunDetail, limits: Sequence[str] | None = None) -> list[LimitFound]:
         """The run's limits, or others, each against the chosen design."""
         wanted = limits_of(run, limits)
-        return compare_limits(run, await self.trial(run.id, chosen_of(run).trial), wanted) if wanted else []
+        return compare_limits(run, await self.trial(run.id, chosen_trial_of(run)), wanted) if wanted else []
 
     async def artifacts(self, run: str) -> list[ArtifactOut]:
         return (await self._ask(calls.artifacts(run))).items

@@ -25,3 +25,10 @@ def chosen_of(run: RunDetail) -> Chosen:
     if run.chosen is None:
         raise ConflictError(f"{run.id} is {run.state} and has chosen no design", code="nothing-chosen")
     return run.chosen
+
+
+def chosen_trial_of(run: RunDetail) -> int:
+    trial = chosen_of(run).trial
+    if trial is None:
+        raise ConflictError(f"{run.id} was given its design: its figures are in its summary", code="nothing-chosen")
+    return trial

@@ -161,7 +161,7 @@ def _check(
         answered = csim.run_frames(held_out.frames) if held_out else []
         probes = probe_set(lowered, csim)
         answers = held_out.answers(answered) if held_out else None
-        whole = check_whole(lowered, host, csim) if host is not None else None
+        whole = check_whole(lowered, host, csim)
     if core is not None:
         progress("running the SystemVerilog")
     rtl = check_rtl(core, inputs, held_out.frames if held_out else [], answered) if core is not None else None
@@ -247,17 +247,28 @@ class _HeldOut:
         return accuracy_section(self.evaluation, self.rows(np.stack([v[0] for v in values])), "simulated")
 
 
-def check_whole(lowered: Lowered, host: HostGraph, csim: Callable[[Sequence[Array]], list[Array]]) -> WholeCheck | None:
-    """Host, C++ and host again on the model's example inputs, beside PyTorch's answers."""
+def check_whole(
+    lowered: Lowered, host: HostGraph | None, csim: Callable[[Sequence[Array]], list[Array]]
+) -> WholeCheck | None:
+    """The model's example inputs through the host and the C++, layer by layer where layers share it, beside PyTorch."""
     program = lowered.program
-    parts = program.host
-    if parts is None or not parts.inputs:
+    layers = program.layers
+    around = layers or program.host
+    if around is None or not around.inputs:
         return None
-    sent, kept = host.before(parts.inputs)
-    outputs = [o.reshape(p.shape) for o, p in
-               zip(csim(program.quantise_inputs(sent)), program.signature.outputs, strict=True)]  # fmt: skip
-    judged = compare_whole(host.after(kept, program.dequantise_outputs(outputs)), parts.outputs)
-    largest = max((_largest(y) for y in parts.outputs if y.dtype.kind == "f"), default=0.0)
+
+    def call(number: int, values: Sequence[Array]) -> list[Array]:
+        whole = program.with_states(number, values) if layers else values
+        sent, kept = host.before(whole) if host else (whole, {})
+        answer = csim(program.quantise_inputs(program.all_inputs(number, sent)))
+        outputs = [o.reshape(p.shape) for o, p in zip(answer, program.signature.outputs, strict=True)]
+        found = host.after(kept, program.dequantise_outputs(outputs)) if host else program.dequantise_outputs(outputs)
+        return program.without_states(found) if layers else found
+
+    outer = HostGraph(layers.graph, layers.values) if layers else None
+    answers = outer.run_whole(around.inputs, call) if outer else call(0, around.inputs)
+    judged = compare_whole(answers, around.outputs)
+    largest = max((_largest(y) for y in around.outputs if y.dtype.kind == "f"), default=0.0)
     exact = lowered.design.quantize is None
     error = judged["max_abs_error"]
     tolerance = None if error is None else (FLOAT_TOLERANCE if exact else W8A8_TOLERANCE) * (largest or 1.0)

@@ -96,8 +96,9 @@ def _usage(made: LinkedBitstream) -> tuple[tuple[ChipUse, ...], list[str]]:
             except ProfilingError as error:
                 notes.append(error.one_line())
                 continue
-            if found.evidence == "implemented":
-                return _rows(found.used, found.available), notes
+            if found.evidence == "implemented" and (rows := _rows(found.used, found.available)):
+                return rows, notes
+            notes.append(f"{name}: passed over; {'; '.join(found.notes) or 'it says neither used nor available'}")
     return (), notes
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.compiler import zoo
 from penstock.compiler.reference import (
+    LayersReference,
     LibraryReference,
     ModelReference,
     ZooReference,
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 def check_reference(text: str) -> ModelReference:
     """A reference that names a file or model that is there: all that is said of a model before anything slow."""
     reference = parse_reference(text)
+    if isinstance(reference, LayersReference):
+        check_reference(str(reference.model))
+        return reference
     if isinstance(reference, ZooReference):
         zoo.check_name(reference)
     elif isinstance(reference, LibraryReference):

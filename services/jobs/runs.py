@@ -15,6 +15,7 @@ from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import EXTENDED, LONGEST_NAME
 from penstock.services.step_kinds import CHECK, EXPLORE, FIRST_TURN, PACKAGE, REPLAY, SELECT, TRIAL
 from penstock.services.steps.graph import (
+    GIVEN,
     check_steps,
     choosing_steps,
     in_turn,
@@ -69,7 +70,7 @@ def start_run(
 ) -> Run:
     """A run of a model with the steps that it begins with, unless too many wait already, or too many of its owner."""
     check_quotas(tx, owner, quotas, runs=1, trials=asked_trials(options))
-    _check_waiting(tx, most_waiting)
+    check_waiting(tx, most_waiting)
     return lifecycle.submit(
         tx, model_id=model.id, name=name or model.name, steps=run_steps(model, options), options=options, owner=owner,
         priority=int(options.get("priority") or 0),
@@ -87,12 +88,12 @@ def check_model(
 ) -> Run:
     """A run that says what is known of a model before any search."""
     check_quotas(tx, owner, quotas, runs=1)
-    _check_waiting(tx, most_waiting)
+    check_waiting(tx, most_waiting)
     name = f"{CHECK} of {model.name}"[:LONGEST_NAME]
     return lifecycle.submit(tx, model_id=model.id, name=name, steps=check_steps(), options=options, owner=owner)
 
 
-def _check_waiting(tx: Transaction, most_waiting: int) -> None:
+def check_waiting(tx: Transaction, most_waiting: int) -> None:
     waiting = tx.runs.count_going()
     if waiting >= most_waiting - _CLOSE:  # many may ask at once: near the limit they are counted one after the other
         tx.runs.lock_intake()
@@ -188,6 +189,8 @@ def no_trial(run_id: str, number: int) -> RefusedError:
 def _check_extendable(run: Run, steps: dict[str, Step]) -> None:
     if run.state in (RunState.CANCELLED, RunState.CANCELLING, RunState.FAILING):
         raise _finished(_said(run), "start a run of its own for further trials")
+    if EXPLORE in steps and GIVEN in steps[EXPLORE].payload:
+        raise _finished("the run was given its design and searched nothing", "start a run of its own for a search")
     if EXPLORE not in steps or (run.state == RunState.FAILED and steps[EXPLORE].state != StepState.SUCCEEDED):
         raise _finished("the run never came to its search", "mend what its error says and start it again")
 

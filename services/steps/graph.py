@@ -30,10 +30,13 @@ from penstock.services.step_kinds import (
     TO_BE_TOLD,
     TRIAL,
     VERIFY,
+    WHAT_IF,
     StepKey,
 )
 
 NO_BITSTREAM, HARDWARE = "none", "hw"
+GIVEN = "given"
+"""In the payload of steps of a run that was given its design: which."""
 
 
 def run_steps(model: Model, options: Mapping[str, Any], turn: int = FIRST_TURN) -> tuple[NewStep, ...]:
@@ -125,6 +128,22 @@ def measure_steps(trials: Sequence[int], turn: int = FIRST_TURN) -> tuple[NewSte
 def replay_steps(run_id: str, number: int) -> tuple[NewStep, ...]:
     """A run that evaluates a trial of another run again, and nothing else."""
     return (_step(REPLAY, payload={"run": run_id, "number": number}),)
+
+
+def what_if_steps(run_id: str, design: str, program: str, changes: Mapping[str, Any]) -> tuple[NewStep, ...]:
+    """A run that says what changes of another run's design would do. Design and program are named by their content."""
+    payload = {"run": run_id, "design": design, "program": program, "changes": dict(changes)}
+    return (_step(WHAT_IF, payload=payload),)
+
+
+def given_steps(model: Model, options: Mapping[str, Any], run_id: str, design: str) -> tuple[NewStep, ...]:
+    """A run that searches nothing: it takes a design of another run, finishes, checks and packs it."""
+    payload = {GIVEN: {"run": run_id, "design": design}}
+    steps = [step for step in run_steps(model, options) if step.kind != SHORTLIST]
+    takes = {EXPLORE: (IMPORT,), SELECT: (EXPLORE,)}
+    return tuple(
+        replace(step, payload=payload, needs=takes[step.kind]) if step.kind in takes else step for step in steps
+    )
 
 
 def check_steps() -> tuple[NewStep, ...]:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from benchmarks.guards import pattern_of
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.backend.rtl.design import RtlDesign
 from penstock.compiler.backend.rtl.emit import emit_rtl
@@ -38,6 +37,7 @@ from penstock.compiler.simulator import (
 from penstock.compiler.transforms.generate_directives import GenerateDirectives
 from penstock.profiling.network import TaskNetwork as Scheduled
 from penstock.profiling.network import network_of
+from penstock.profiling.networks.guards import pattern_of
 from penstock.profiling.open_rtl.run import Job, RtlRun, simulate_many
 from penstock.profiling.open_rtl.verilate import build_many
 from penstock.profiling.open_rtl.words import lanes_of

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from benchmarks.guards import Term, pattern_of
 from penstock.compiler.simulator import Channel, ChannelAccess, Network, Phase, SimulatedProcess
 from penstock.compiler.simulator.network import Direction
+from penstock.profiling.networks.guards import Guard, pattern_of
 
 
 def access(
     channel: str,
     direction: Direction,
     trips: Sequence[int],
-    terms: Sequence[Term] = (),
+    terms: Sequence[Guard] = (),
     stage: int | None = None,
     count: int = 1,
     hold: int = 0,
@@ -75,7 +75,7 @@ def _phase(random: Random, rows: int, words: int, met: Sequence[tuple[Channel, b
         stage = random.choice([None, None, random.randrange(depth)])
         direction: Direction = "write" if writes else "read"
         if channel.kind == "block":
-            first = [Term(1, "==", 0), Term(2, "==", 0)]
+            first = [Guard(1, "==", 0), Guard(2, "==", 0)]
             accesses.append(access(channel.name, direction, trips, first, stage, 1, trips[1] * trips[2] - 1))
         else:
             terms = _terms(random, shape, extra, words)
@@ -83,13 +83,13 @@ def _phase(random: Random, rows: int, words: int, met: Sequence[tuple[Channel, b
     return Phase(trips, random.randint(1, 3), depth, tuple(accesses))
 
 
-def _terms(random: Random, shape: str, extra: int, words: int) -> list[Term]:
+def _terms(random: Random, shape: str, extra: int, words: int) -> list[Guard]:
     """Guards that let exactly `words` tokens a row pass."""
     if shape == "longer":
-        choices = [Term(1, ">=", extra), Term(1, "<=", words - 1)]
+        choices = [Guard(1, ">=", extra), Guard(1, "<=", words - 1)]
         if extra == 1:
-            choices.append(Term(1, "!=", random.randrange(words + 1)))
+            choices.append(Guard(1, "!=", random.randrange(words + 1)))
         if extra == words:
-            choices.append(Term(1, "mod", random.randrange(2), 2))
+            choices.append(Guard(1, "mod", random.randrange(2), 2))
         return [random.choice(choices)]
-    return [Term(2 if shape == "inside" else 1, "==", random.choice([0, extra - 1]))]
+    return [Guard(2 if shape == "inside" else 1, "==", random.choice([0, extra - 1]))]

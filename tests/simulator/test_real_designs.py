@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.networks import compare, find_data, summarise
-from benchmarks.procnet import parse_procnet, read_procnet
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import VITIS, simulate
+from penstock.profiling.networks.procnet import parse_procnet, read_procnet
 
 SAMPLE = Path(__file__).resolve().parents[1] / "data" / "process-networks"
 EXPECTED = {

@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from benchmarks.guards import COMPARISONS, Term, pattern_of
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import (
     OPEN_RTL,
@@ -27,6 +26,7 @@ from penstock.compiler.simulator import (
 from penstock.compiler.simulator.check import check_network
 from penstock.compiler.simulator.simulate import ENGINE
 from penstock.compiler.simulator.state import new_state
+from penstock.profiling.networks.guards import COMPARISONS, Guard, pattern_of
 from tests.simulator.networks import access, draw_network, two_kernels
 
 BOTH = pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)
@@ -97,8 +97,8 @@ def test_the_interval_between_frames_is_the_slowest_process():
 
 def test_a_block_is_handed_over_whole_and_the_writer_is_two_ahead():
     rows = (4, 8)
-    write = access("block", "write", rows, [Term(1, "==", 0)], stage=0, hold=7)
-    read = access("block", "read", rows, [Term(1, "==", 0)], stage=0, hold=7)
+    write = access("block", "write", rows, [Guard(1, "==", 0)], stage=0, hold=7)
+    read = access("block", "read", rows, [Guard(1, "==", 0)], stage=0, hold=7)
     processes = (
         SimulatedProcess("fill", (Phase(rows, 1, 1, (write,)),)),
         SimulatedProcess("drain", (Phase(rows, 2, 1, (read,)),)),
@@ -245,7 +245,7 @@ def test_guards_keep_the_iterations_in_which_they_hold(seed: int):
     random = Random(seed)
     trips = tuple(random.randint(1, 7) for _ in range(3))
     kinds = random.choices(COMPARISONS, k=random.randint(0, 4))
-    terms = [Term(random.randrange(3), kind, random.randrange(4), random.randint(1, 4)) for kind in kinds]
+    terms = [Guard(random.randrange(3), kind, random.randrange(4), random.randint(1, 4)) for kind in kinds]
     holds = {"==": int.__eq__, "!=": int.__ne__, ">=": int.__ge__, "<=": int.__le__}
 
     def all_hold(counters: tuple[int, ...]) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.guards import Term
 from penstock.compiler.jit import Compiled
 from penstock.compiler.simulator import (
     OPEN_RTL,
@@ -29,6 +28,7 @@ from penstock.compiler.simulator import (
     state,
 )
 from penstock.compiler.simulator.layout import MOST_NEW_RUNS
+from penstock.profiling.networks.guards import Guard
 from tests.simulator.networks import access, draw_network
 from tests.simulator.stepping import Stuck, step_through
 
@@ -169,7 +169,7 @@ def memory_network(seed: int) -> Network:
     trips = (rows, n)
     ii = random.randint(1, 3)
     load = (access("in", "read", trips, stage=0), access("a", "write", trips))
-    work = (access("a", "read", trips), access("b", "write", trips, [Term(1, ">=", n // 2)]))
+    work = (access("a", "read", trips), access("b", "write", trips, [Guard(1, ">=", n // 2)]))
     back = (access("b", "read", (rows, n - n // 2)), access("out", "write", (rows, n - n // 2), stage=2))
     processes = (
         SimulatedProcess("load", (Phase(trips, random.randint(1, 2), 4, load),)),

@@ -13,8 +13,9 @@ from tests.standin import tables
 @dataclass(frozen=True)
 class Style:
     """`splits`: a pipelined loop beside others is a module `<function>_Pipeline_<loop>`. `binds`: csynth.xml lists
-    what was bound to which core. `names`: a loop's element has a name and says whether it is pipelined. `routed`:
-    there is export_impl.rpt beside `<top>_export.rpt`. `totals`: co-simulation counts all cycles.
+    what was bound to which core; `sizes`: with the sizes of memories and FIFOs. Before 2023.2 there is no STORAGESIZE,
+    and FIFOs stand among the operators. `names`: a loop's element has a name and says whether it is pipelined.
+    `routed`: there is export_impl.rpt beside `<top>_export.rpt`. `totals`: co-simulation counts all cycles.
     """
 
     release: str
@@ -22,6 +23,7 @@ class Style:
     idle: str
     splits: bool
     binds: bool
+    sizes: bool
     names: bool
     routed: bool
     totals: bool
@@ -56,5 +58,6 @@ def style_of(release: str) -> Style:
     owner = _AMD if version >= (2023, 1) else _XILINX
     return Style(
         release, _BUILDS[release], "no" if new else "none", splits=new, binds=version >= (2022, 1),
-        names=version >= (2022, 1), routed=new, totals=new, owner=owner.format(year=version[0]),
+        sizes=version >= (2023, 2), names=version >= (2022, 1), routed=new, totals=new,
+        owner=owner.format(year=version[0]),
     )  # fmt: skip

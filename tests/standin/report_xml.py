@@ -191,14 +191,17 @@ def _module(design: Synthesis, module: Module) -> Node:
 
 def _bindings(design: Synthesis, module: Module) -> Iterable[Node]:
     def node(**found: object) -> Node:
+        if not design.style.sizes:
+            found.pop("STORAGESIZE", None)
         usual = {"BUNDLEDNAME": "", "DSP": 0, "ID": "", "LOOP": "", "PRAGMA": "", "STORAGESUBTYPE": "", "URAM": 0}
         text = " ".join(f"{key}={quoteattr(str(value))}" for key, value in sorted((usual | found).items()))
         return (f"BindNode {text}", "")
 
     for fifo in module.fifos:
         yield node(
-            BINDTYPE="storage", BRAM=fifo.bram, DISPNAME="bind_storage fifo", IMPL="memory" if fifo.bram else "srl",
-            LATENCY=0, OPTYPE="fifo", RTLNAME=f"{fifo.name}_U", SOURCE=f"{design.source}:{fifo.line}",
+            BINDTYPE="storage" if design.style.sizes else "op", BRAM=fifo.bram,
+            DISPNAME="bind_storage fifo", IMPL="memory" if fifo.bram else "srl", LATENCY=0, OPTYPE="fifo",
+            RTLNAME=f"{fifo.name}_U", SOURCE=f"{design.source}:{fifo.line}",
             STORAGESIZE=f"{fifo.bits} {fifo.depth} 1", STORAGESUBTYPE="stream", STORAGEUSAGE="fifo channel",
             VARIABLE=fifo.name,
         )  # fmt: skip

@@ -70,6 +70,12 @@ def test_area_of_kernels_beside_a_platform(tmp_path: Path):
     assert report.used == ReportedUsage(lut=6723, ff=6839, dsp=0, bram18=7)
     assert report.available == ReportedUsage(lut=52321, ff=119228, dsp=360, bram18=396)
     assert [(part.name, part.parent) for part in report.parts] == [("blur", None), ("blur_1", "blur")]
+    placed = written(tmp_path, "kernel_util_routed.rpt", text.replace("State : Routed", "State : Fully Placed"))
+    assert read_utilization(placed).evidence == "implemented", "v++ wrote it after routing, whatever its head says"
+    assert any("believed" in note for note in read_utilization(placed).notes)
+    early = tmp_path / "kernel_util_placed.rpt"
+    placed.rename(early)
+    assert read_utilization(early).evidence is None
 
 
 def test_area_by_instances(tmp_path: Path):
@@ -108,6 +114,28 @@ def test_area_by_dies(tmp_path: Path):
     assert report.evidence == "implemented"
     assert report.used == ReportedUsage(lut=1200, ff=2300, dsp=38, bram18=25, uram=4)
     assert [(part.name, part.used.bram18) for part in report.parts] == [("SLR0", 21), ("SLR1", 4)]
+
+
+DIES = """\
+    12. SLR CLB Logic and Dedicated Block Utilization
+    -------------------------------------------------
+    +----------------------------+-------+-------+--------+--------+
+    |          Site Type         |  SLR0 |  SLR1 | SLR0 % | SLR1 % |
+    +----------------------------+-------+-------+--------+--------+
+    | CLB LUTs                   | 25000 |   270 |  70.86 |   0.77 |
+    | CLB Registers              | 29000 |   422 |  41.11 |   0.60 |
+    | DSPs                       |     7 |     0 |   3.89 |   0.00 |
+    +----------------------------+-------+-------+--------+--------+
+    """
+
+
+def test_a_design_on_several_dies_is_counted_by_its_sites(tmp_path: Path):
+    """The section of the dies stands below the sites, misses what no die has and says nothing of what is there."""
+    text = SITES.format(state="Routed") + DIES
+    report = read_utilization(written(tmp_path, "full_util_routed.rpt", text))
+    assert report.used == ReportedUsage(lut=25278, ff=29422, dsp=7, bram18=43)
+    assert report.available == ReportedUsage(lut=70560, ff=141120, dsp=360, bram18=432)
+    assert [(part.name, part.used.lut) for part in report.parts] == [("SLR0", 25000), ("SLR1", 270)]
 
 
 RULE = "-" * 96

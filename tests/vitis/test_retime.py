@@ -9,13 +9,13 @@ import pytest
 
 from benchmarks.csynth_networks import figures_beside, find_pairs, pairs, retime_sequence, run
 from benchmarks.networks import run as run_networks
-from benchmarks.procnet import ProcNet, read_procnet
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import VITIS, Network, SimulatedProcess, simulate
+from penstock.profiling.networks.procnet import ProcNet, read_procnet
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
-from penstock.profiling.vitis.records import SynthesisReport
-from penstock.profiling.vitis.retime import retime
+from penstock.profiling.vitis.records import CountSpan, SynthesisReport
+from penstock.profiling.vitis.retime import fitting_loops, retime
 from tests.vitis.corpus import NO_CORPUS, SAMPLE, whole_corpus
 
 WHOLE = whole_corpus()
@@ -50,6 +50,25 @@ def test_a_plan_that_is_off_is_put_right_by_the_report():
     assert said is not None
     assert abs(cycles / given.rtl_cycles - 1) < abs(said / given.rtl_cycles - 1)
     assert cycles == simulate(given.network, VITIS).latency
+
+
+def test_loops_in_the_sources_order_fit_nests_that_are_grouped():
+    _, report = design(STREAMS)
+    sample = next(loop for loop in report.loops if loop.pipelined)
+    loops = tuple(
+        replace(sample, name=name, module="task", trip=CountSpan(trip, trip))
+        for name, trip in (("a", 8), ("b", 5), ("c", 8))
+    )
+    report = replace(report, loops=loops)
+
+    def names(*iterations: int) -> list[str | None] | None:
+        found = fitting_loops(report, "task", list(iterations))
+        return None if found is None else [loop.name if loop is not None else None for loop in found]
+
+    assert names(8, 5, 8) == ["a", "b", "c"]
+    assert names(8, 8, 1, 5) == ["a", "c", None, "b"]
+    assert names(8, 5) is None, "a loop that is left over fits nothing"
+    assert names(8, 8, 6) is None
 
 
 def test_the_first_token_leaves_after_the_reported_depth():

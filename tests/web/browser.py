@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,8 +28,8 @@ def chromium() -> Iterator[Any]:
 
 
 @contextmanager
-def quiet_page(browser: Any, **options: Any) -> Iterator[Any]:
-    """A page whose console must stay free of errors, and that asks nobody but the service."""
+def quiet_page(browser: Any, *, provoked: Sequence[str] = (), **options: Any) -> Iterator[Any]:
+    """A page whose console must stay free of errors but those that are provoked, and that asks only the service."""
     context = browser.new_context(**options)
     opened = context.new_page()
     errors: list[str] = []
@@ -39,5 +39,5 @@ def quiet_page(browser: Any, **options: Any) -> Iterator[Any]:
     opened.on("request", lambda request: hosts.add(request.url.split("/")[2].split(":")[0]))
     yield opened
     context.close()
-    assert [text for text in errors if not any(word in text for word in EXPECTED)] == []
+    assert [text for text in errors if not any(word in text for word in (*EXPECTED, *provoked))] == []
     assert hosts <= {"127.0.0.1"}

@@ -6,10 +6,11 @@ pictures are small files, since they lie in the repository.
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from tests.web.browser import chromium
 
@@ -26,7 +27,8 @@ def main(link: str, folder: Path = FOLDER) -> None:
         context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce")
         page = context.new_page()
         page.goto(link)
-        runs = context.request.get(f"{base}/v1/runs?state=succeeded").json()["items"]
+        found = context.request.get(f"{base}/v1/runs?state=succeeded").json()["items"]
+        runs = [run for run in found if run["chosen"]]  # others were questions
         if len(runs) < 2:
             sys.exit("let at least two runs succeed first: the pictures are of them")
         chosen = next((run for run in runs if run["chosen"]["evidence"] != "modelled"), runs[0])
@@ -44,10 +46,27 @@ def main(link: str, folder: Path = FOLDER) -> None:
         }.items():
             _take(page, base + path, folder / f"{name}.png")
         _take(page, f"{base}{chosen['page']}/design", folder / "timeline.png", "#timeline")
+        _ask(page, f"{base}{searched['page']}/design")
+        page.locator("#what-if").screenshot(path=folder / "what-if.png")
         dark = browser.new_context(
             storage_state=context.storage_state(), viewport=PHONE, color_scheme="dark", reduced_motion="reduce"
         )
         _take(dark.new_page(), base + searched["page"], folder / "phone.png")
+
+
+def _ask(page: Any, address: str) -> None:
+    """Has the kernel with the most lanes do with an eighth of them."""
+    page.goto(address)
+    data = page.locator("#flow-data").text_content()
+    for name in (node["id"] for node in json.loads(data)["nodes"] if node["kind"] == "computes"):
+        page.goto(f"{address}?kernel={quote(name)}")
+        fields = page.locator('#what-if-form input[data-kind="unroll"]')
+        wide = [at for at in range(fields.count()) if int(fields.nth(at).input_value()) >= 8]
+        if wide:
+            fields.nth(wide[0]).fill("1")
+            page.get_by_role("button", name="See the effect").click()
+            page.locator("#what-if table").wait_for()
+            return
 
 
 def _take(page: Any, address: str, path: Path, part: str = "") -> None:

@@ -5,6 +5,7 @@ Needs the Python package playwright and a Chromium on PATH; skipped without them
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -21,6 +22,11 @@ from tests.web.reports import report_of
 
 pytestmark = BROWSER_MARKS
 WAIT_MS = 120_000
+CUT_LINES = """() => {
+  const room = document.querySelector('#flow svg').viewBox.baseVal;
+  const cut = (box) => box.x < room.x || box.x + box.width > room.x + room.width;
+  return [...document.querySelectorAll('.flow-edge path')].filter((line) => cut(line.getBBox())).length;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +36,9 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    with quiet_page(browser, viewport={"width": 1280, "height": 900}) as opened:
+def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """`param`: what the console says of answers that a test provokes."""
+    with quiet_page(browser, provoked=getattr(request, "param", ()), viewport={"width": 1280, "height": 900}) as opened:
         yield opened
 
 
@@ -88,7 +95,7 @@ def test_a_trial_is_pointed_at_and_opened(page: Any, settings: Settings, seeder:
         number, x, y, said = chart.evaluate("chart => JSON.parse(chart.dataset.points)[0]")
         chart.scroll_into_view_if_needed()
         box = chart.bounding_box()
-        page.mouse.move(box["x"] + x / 100 * box["width"] + 2, box["y"] + y / 100 * box["height"] + 1)
+        page.mouse.move(box["x"] + x / 100 * box["width"], box["y"] + y / 100 * box["height"])
         page.get_by_text(said, exact=True).wait_for(timeout=WAIT_MS)
         chart.focus()
         page.keyboard.press("ArrowRight")
@@ -106,6 +113,28 @@ def test_a_trial_is_pointed_at_and_opened(page: Any, settings: Settings, seeder:
         assert number >= 0
 
 
+def test_a_frame_around_marks_fills_the_table(page: Any, settings: Settings, seeder: Seeder) -> None:
+    run = seeder.finished_run(24)
+    with served(create_app(settings, ApiOptions())) as url:
+        page.goto(f"{url}/runs/{run.id}/trials")
+        plot = page.locator(".chart[data-page] > svg.plot")
+        plot.scroll_into_view_if_needed()
+        box = plot.bounding_box()
+        page.mouse.move(box["x"] + 2, box["y"] + box["height"] * 0.5)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] - 2, steps=5)
+        assert page.locator(".brush").is_visible()
+        page.mouse.up()
+        page.wait_for_url("**where=*", timeout=WAIT_MS)
+        assert page.get_by_label("Where").input_value().count("latency_us") == 2
+        shown = page.locator("#table tbody tr").count()
+        points = json.loads(page.locator(".chart[data-page]").get_attribute("data-points"))
+        inside = [one for one in points if one[1] <= 40 and one[2] >= 50]
+        assert 0 < shown < 24
+        assert shown == len(inside), "the trials of the frame and no others"
+
+
+@pytest.mark.parametrize("page", [("status of 422",)], indirect=True, ids=[""])
 def test_a_run_is_started_by_the_form(page: Any, settings: Settings, seeder: Seeder) -> None:
     with served(create_app(settings, ApiOptions())) as url:
         page.goto(f"{url}/submit")
@@ -143,12 +172,14 @@ def test_a_large_design_is_folded_drawn_and_opened(page: Any, settings: Settings
             page.get_by_role("button", name="Unfold").click()
             page.get_by_text("too many to be told apart").wait_for(timeout=WAIT_MS)
         else:
+            assert page.evaluate(CUT_LINES) == 0, "no line leaves the drawing"
             page.get_by_label("Find a layer").fill("layer7")
             page.get_by_label("Find a layer").press("Enter")
             page.get_by_label("Find a layer").blur()
             page.locator(".flow-node.selected").wait_for(timeout=WAIT_MS)
 
 
+@pytest.mark.parametrize("page", [("status of 404",)], indirect=True, ids=[""])
 def test_a_run_that_is_gone_while_it_is_shown_is_told(page: Any, settings: Settings, seeder: Seeder) -> None:
     run = seeder.run(trials=3)
     with served(create_app(settings, ApiOptions())) as url:

@@ -55,9 +55,65 @@
     if (chart) show(chart, nearest(chart, event));
   });
 
+  /* A frame that is drawn with the mouse becomes conditions of the table. */
+  const LEAST = 8; // pixels below which a press is a click
+  let frame = null;
+
+  const within = (chart, event) => {
+    const box = chart.querySelector(".plot").getBoundingClientRect();
+    const share = (value) => Math.min(1, Math.max(0, value));
+    return [share((event.clientX - box.left) / box.width), share((event.clientY - box.top) / box.height)];
+  };
+
+  function drawFrame() {
+    const shown = frame.chart.querySelector(".brush");
+    const box = frame.chart.getBoundingClientRect();
+    const plot = frame.chart.querySelector(".plot").getBoundingClientRect();
+    const [left, right] = [frame.from[0], frame.to[0]].sort((a, b) => a - b);
+    const [top, bottom] = [frame.from[1], frame.to[1]].sort((a, b) => a - b);
+    shown.hidden = (right - left) * plot.width < LEAST && (bottom - top) * plot.height < LEAST;
+    shown.style.left = `${plot.left - box.left + left * plot.width}px`;
+    shown.style.top = `${plot.top - box.top + top * plot.height}px`;
+    shown.style.width = `${(right - left) * plot.width}px`;
+    shown.style.height = `${(bottom - top) * plot.height}px`;
+  }
+
+  function conditions() {
+    return JSON.parse(frame.chart.dataset.axes).flatMap(([name, low, high, isLog], at) => {
+      const shares = [frame.from[at], frame.to[at]].map((share) => (at ? 1 - share : share)).sort((a, b) => a - b);
+      const value = (share) => (isLog ? low * (high / low) ** share : low + share * (high - low));
+      return [`${name}>=${value(shares[0]).toPrecision(5)}`, `${name}<=${value(shares[1]).toPrecision(5)}`];
+    });
+  }
+
+  document.addEventListener("pointerdown", (event) => {
+    const chart = chartOf(event);
+    if (!chart || event.button || event.pointerType !== "mouse") return;
+    event.preventDefault(); // neither a selection of words nor a link that is dragged
+    frame = { chart, from: within(chart, event), to: within(chart, event) };
+  });
+
+  document.addEventListener("pointermove", (event) => {
+    if (!frame) return;
+    frame.to = within(frame.chart, event);
+    drawFrame();
+  });
+
+  document.addEventListener("pointerup", () => {
+    if (!frame) return;
+    const isFrame = !frame.chart.querySelector(".brush").hidden;
+    if (isFrame) {
+      frame.chart.wasFramed = true;
+      const where = new URLSearchParams({ where: conditions().join(" ") });
+      window.location.assign(`${frame.chart.dataset.page.replace(/\/$/, "")}?${where}#table`);
+    }
+    frame = null;
+  });
+
   document.addEventListener("click", (event) => {
     const chart = chartOf(event);
-    if (!chart || event.target.closest("a")) return;
+    if (chart?.wasFramed) event.preventDefault();
+    if (!chart || chart.wasFramed || event.target.closest("a")) return;
     const point = nearest(chart, event);
     if (point) window.location.assign(chart.dataset.page + point[0]);
   });

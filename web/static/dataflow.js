@@ -125,6 +125,15 @@
     );
   }
 
+  /* dagre's own width is of the boxes: a line that goes around them may lie beside it. */
+  function roomOf(graph, lines) {
+    const { width, height } = graph.graph();
+    const across = lines.flatMap((line) => graph.edge(line.from, line.to).points.map((point) => point.x));
+    const left = across.reduce((least, x) => Math.min(least, x - 14), 0);
+    const right = across.reduce((most, x) => Math.max(most, x + 14), width);
+    return { left, width: right - left, height };
+  }
+
   function draw() {
     const { boxes, lines } = visible();
     box.replaceChildren();
@@ -136,10 +145,10 @@
       return;
     }
     const graph = layOut(boxes, lines);
-    drawn = graph.graph();
+    drawn = roomOf(graph, lines);
     const arrow = make("marker", { id: "flow-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto" });
     arrow.append(make("path", { d: "M0 0l8 4l-8 4z" }));
-    const svg = make("svg", { viewBox: `0 0 ${drawn.width} ${drawn.height}`, role: "group", "aria-label": "Dataflow" }, make("defs", {}, arrow));
+    const svg = make("svg", { viewBox: `${drawn.left} 0 ${drawn.width} ${drawn.height}`, role: "group", "aria-label": "Dataflow" }, make("defs", {}, arrow));
     for (const line of lines) svg.append(drawLine(line, graph.edge(line.from, line.to).points));
     for (const one of boxes) svg.append(drawBox(one, graph.node(one.id)));
     box.append(svg);

@@ -4,9 +4,10 @@
 (() => {
   async function open(key, address) {
     const answer = await fetch(address, { headers: { Accept: "text/html" } });
-    const found = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("kernel");
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const found = page.getElementById("kernel");
     if (!answer.ok || !found) throw new Error(`the service answered ${answer.status}`);
-    document.getElementById("kernel").replaceWith(found);
+    for (const id of ["kernel", "what-if"]) document.getElementById(id).replaceWith(page.getElementById(id));
     window.history.replaceState(null, "", address);
     for (const one of document.querySelectorAll(".selected")) one.classList.remove("selected");
     for (const one of document.querySelectorAll(`.flow-node[data-kernel="${CSS.escape(key)}"]`)) one.classList.add("selected");
@@ -18,7 +19,8 @@
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     const key = link.dataset.kernel;
-    const address = `${window.location.pathname}?kernel=${encodeURIComponent(key)}`;
+    const asked = new URLSearchParams(window.location.search).get("what_if");
+    const address = `${window.location.pathname}?kernel=${encodeURIComponent(key)}${asked ? `&what_if=${asked}` : ""}`;
     open(key, address).catch(() => window.location.assign(address));
   });
 

@@ -33,7 +33,8 @@ def xrt_files(name: str, program: Program, interface: Mapping[str, Any]) -> dict
         entries: Sequence[Mapping[str, Any]] = interface.get(side, ())
         ports = signature.get(side)
         memories += [_memory(side, entry, ports[int(entry["index"])] if ports else None) for entry in entries]
-    values = {"name": name, "top": interface["top"], "memories": memories, "has_host_parts": program.host is not None}
+    has_host = program.host is not None or program.layers is not None
+    values = {"name": name, "top": interface["top"], "memories": memories, "has_host_parts": has_host}
     environment = _environment()
     generated = {
         path: environment.get_template(f"{path}.j2").render(values).encode() for path in ("design.h", "README.md")

@@ -11,8 +11,10 @@ import numpy as np
 
 from .backends import Backend, open_backend
 from .errors import PackageError
-from .package import Package, open_package
+from .layout import Packed
+from .package import Package, SharedLayers, open_package
 from .ports import Array, Port, pad_rows, split_into_calls
+from .state import NONE
 
 
 class Accelerator:
@@ -21,10 +23,23 @@ class Accelerator:
     def __init__(self, package: Package, backend: Backend) -> None:
         self.package = package
         self.backend = backend
-        self._ports = package.ports()
+        self.layers = package.layers()
+        """The layers that the accelerator computes in turn, and what of the model stands around them."""
+        self.states = package.states()
+        """What the model keeps between calls; `reset` makes the next one the first."""
+        ports, kept = package.ports(), self.layers.held if self.layers else set[int]()
+        self._ports = [p for index, p in enumerate(ports[0]) if index not in kept], ports[1]
         self.host = package.host()
         """What runs on this machine, before and after the accelerator; the model's ports are then its ports."""
-        self.inputs, self.outputs = (self.host.inputs, self.host.outputs) if self.host else self._ports
+        own = (self.host.inputs, self.host.outputs) if self.host else self._ports
+        if self.layers is not None:
+            own = self.layers.graph.inputs, self.layers.graph.outputs
+        elif self.states is not None:
+            entering, leaving = self.states.inputs, self.states.outputs
+            own = tuple(
+                [p for i, p in enumerate(side) if i not in hidden] for side, hidden in zip(own, (entering, leaving))
+            )
+        self.inputs, self.outputs = own
 
     def run(self, *inputs: Any) -> Any:
         """The model's answer: one array, or a tuple where the model has several outputs.
@@ -74,11 +89,47 @@ class Accelerator:
 
     def run_calls(self, calls: Sequence[Sequence[Array]]) -> list[tuple[list[Array], list[Array]]]:
         """Calls of the whole model, which overlap where the backend can."""
+        if self.layers is not None:
+            return [self._run_layers(self.layers, inputs) for inputs in calls]
+        if self.states is not None:
+            return [self._run_one(0, inputs) for inputs in calls]
         if self.host is None:
             return [(exact, self.dequantise(exact)) for exact in self._run_frames(calls)]
         host, prepared = self.host, [self.host.before(inputs) for inputs in calls]
         answers = self._run_frames([sent for sent, _ in prepared])
         return [(exact, host.after(kept, self.dequantise(exact))) for exact, (_, kept) in zip(answers, prepared)]
+
+    def _run_layers(self, layers: SharedLayers, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        """The accelerator's own numbers for the last layer, and the whole model's answers."""
+        exact: list[Array] = []
+
+        def call(number: int, values: list[Array]) -> list[Array]:
+            exact[:], answers = self._run_one(number, values)
+            return answers
+
+        return exact, layers.graph.run_whole(inputs, call)
+
+    def _run_one(self, layer: int, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        """One call with what is held for it: a layer's weights, and its state, which is then kept anew."""
+        states = self.states
+        given = states.enter(layer, inputs) if states else list(inputs)
+        sent, known = self.host.before(given) if self.host else (given, {})
+        numbers = [v if isinstance(v, Packed) else p.to_accelerator(v) for p, v in zip(self._ports[0], sent)]
+        frame = self.layers.inputs(layer, numbers) if self.layers else numbers
+        whole = states.whole if states else NONE
+        results = self.backend.call(frame, whole)
+        exact = [v if i in whole else v.reshape(p.shape) for i, (v, p) in enumerate(zip(results, self._ports[1]))]
+        real = [None if i in whole else p.from_accelerator(v) for i, (v, p) in enumerate(zip(exact, self._ports[1]))]
+        answers: list[Any] = self.host.after(known, real) if self.host else real
+        if states is not None:
+            states.keep(layer, exact, answers, known)
+            answers = [answer for i, answer in enumerate(answers) if i not in states.outputs]
+        return exact, answers
+
+    def reset(self) -> None:
+        """What the model keeps between calls is as before the first one."""
+        if self.states is not None:
+            self.states.reset()
 
     def run_exact(self, inputs: Sequence[Array]) -> list[Array]:
         """One call of the accelerator alone: quantise, execute, and return its own numbers in its ports' shapes."""
@@ -90,9 +141,17 @@ class Accelerator:
         )
 
     def run_numbers(self, frames: Sequence[Sequence[Array]]) -> list[list[Array]]:
-        """Calls in the accelerator's own numbers, and its own answers in its ports' shapes."""
-        outs = self._ports[1]
-        return [[v.reshape(p.shape) for v, p in zip(answer, outs)] for answer in self.backend.call_all(frames)]
+        """Calls in the accelerator's own numbers, and its own answers in its ports' shapes.
+
+        Where layers share it, the calls go to one layer after the other.
+        """
+        if (layers := self.layers) is not None:
+            turns = len(layers.names)
+            frames = [layers.inputs(number % turns, frame) for number, frame in enumerate(frames)]
+        return [self._shaped(answer) for answer in self.backend.call_all(frames)]
+
+    def _shaped(self, answer: Sequence[Array]) -> list[Array]:
+        return [value.reshape(port.shape) for value, port in zip(answer, self._ports[1])]
 
     def dequantise(self, outputs: Sequence[Array]) -> list[Array]:
         return [port.from_accelerator(value) for port, value in zip(self._ports[1], outputs)]

@@ -14,15 +14,19 @@ import numpy as np
 from .board import Serial
 from .build import build_library
 from .errors import PackageError
-from .layout import from_memory, memory_for, to_memory
+from .layout import memory_for, to_memory
 from .package import Package
 from .ports import Array
 from .simulation import Netlist, Simulation
+from .state import NONE, result_of
 from .xrt import Xrt, is_usable
 
 
 class Backend(Protocol):
-    """Calls the accelerator: arrays in its own types, in the order of the signature; several calls may overlap."""
+    """Calls the accelerator: arrays in its own types, in the order of the signature; several calls may overlap.
+
+    An input may be `Packed`; results in `stays` are given as their memories have them.
+    """
 
     name: str
     evidence: str
@@ -32,9 +36,9 @@ class Backend(Protocol):
     most_probes: int | None
     """Probes that a self-test runs at most; None for all. A simulated board is slow."""
 
-    def call(self, inputs: Sequence[Array]) -> list[Array]: ...
+    def call(self, inputs: Sequence[Any], stays: frozenset[int] = NONE) -> list[Array]: ...
 
-    def call_all(self, frames: Sequence[Sequence[Array]]) -> list[list[Array]]: ...
+    def call_all(self, frames: Sequence[Sequence[Any]]) -> list[list[Array]]: ...
 
     def close(self) -> None: ...
 
@@ -64,16 +68,16 @@ class Emulation:
         self._function.restype = ctypes.c_int
         self._lock = threading.Lock()  # the C++ keeps its memories in static storage
 
-    def call(self, inputs: Sequence[Array]) -> list[Array]:
+    def call(self, inputs: Sequence[Any], stays: frozenset[int] = NONE) -> list[Array]:
         arrays = [to_memory(inputs[int(entry["index"])], entry) for entry in self._inputs]
         outputs = [memory_for(entry) for entry in self._outputs]
         with self._lock:
             status = self._function(_pointers(arrays), _pointers(self._parameters), _pointers(outputs))
         if status != 0:
             raise PackageError(f"the emulated accelerator stopped with status {status}", "run --self-test")
-        return [from_memory(memory, entry) for memory, entry in zip(outputs, self._outputs)]
+        return [result_of(memory, entry, stays) for memory, entry in zip(outputs, self._outputs)]
 
-    def call_all(self, frames: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    def call_all(self, frames: Sequence[Sequence[Any]]) -> list[list[Array]]:
         return [self.call(frame) for frame in frames]
 
     def close(self) -> None:

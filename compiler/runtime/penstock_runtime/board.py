@@ -8,12 +8,13 @@ from typing import Any
 
 from . import protocol
 from .errors import PackageError
-from .layout import from_memory, to_memory
+from .layout import to_memory
 from .link import BoardLink, Request, frame_cycles
 from .package import Package
 from .ports import Array
 from .protocol import LONGEST_PAYLOAD, Identity
 from .serial_port import SerialPort
+from .state import NONE, result_of
 from .words import from_words, to_words
 
 BOARD = "bitstream/board.json"
@@ -55,7 +56,7 @@ class Serial:
             self.close()
             raise
 
-    def call(self, inputs: Sequence[Array]) -> list[Array]:
+    def call(self, inputs: Sequence[Any], stays: frozenset[int] = NONE) -> list[Array]:
         requests: list[Request] = []
         for entry in self._inputs:
             buffer = self._buffer(entry["name"], "write")
@@ -73,10 +74,10 @@ class Serial:
             buffer = self._buffer(entry["name"], "read")
             data = b"".join(next(answers).payload for _ in part)
             memory = from_words(data, buffer["element"], buffer["word_bits"], entry["dtype"])
-            outputs.append(from_memory(memory, entry))
+            outputs.append(result_of(memory, entry, stays))
         return outputs
 
-    def call_all(self, frames: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    def call_all(self, frames: Sequence[Sequence[Any]]) -> list[list[Array]]:
         return [self.call(frame) for frame in frames]
 
     def close(self) -> None:

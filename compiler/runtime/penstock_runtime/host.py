@@ -6,25 +6,35 @@ operations without side effects are looked up, so that reading a package does no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .errors import PackageError
+from .layout import Packed
 from .ports import Array, Port, largest_difference
+from .state import refuse_positions
 
 GRAPH = "host/graph.json"
+WHOLE = "layers/graph.json"
+LAYER = "penstock.layer"
+"""The operation that stands for a call of the accelerator with one layer's weights."""
+CallLayer = Callable[[int, "list[Array]"], "list[Array]"]
+"""Computes the layer of that number."""
 _HARMLESS = frozenset({
     "_embedding_bag_forward_only", "_unsafe_view", "all", "argsort", "bucketize", "count_nonzero", "cummax", "cummin",
-    "cumprod", "detach", "index_add", "index_copy", "isin", "kthvalue", "lift_fresh_copy", "logcumsumexp", "median",
-    "mode", "nanmedian", "one_hot", "searchsorted", "take", "tril", "triu",
+    "cumprod", "detach", "index_add", "index_copy", "isin", "kthvalue", "lift_fresh_copy", "linear", "logcumsumexp",
+    "median", "mode", "nanmedian", "one_hot", "searchsorted", "take", "tril", "triu",
 })  # fmt: skip
 """Without side effects, though PyTorch does not count them as core or pointwise."""
 
 
 class HostGraph:
-    """The host's part of a model. `before` gives the accelerator's inputs, `after` makes the model's answer."""
+    """The host's part of a model. `before` gives the accelerator's inputs, `after` makes the model's answer.
+
+    Around layers that the accelerator computes in turn it is one list of operations, which `run_whole` runs.
+    """
 
     def __init__(self, document: Mapping[str, Any], values: Mapping[str, Array]) -> None:
         self.document = document
@@ -33,28 +43,52 @@ class HostGraph:
         self._torch = _import_torch()
         self._values = {name: self._torch.from_numpy(np.array(value)) for name, value in values.items()}
 
-    def before(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[str, Any]]:
-        """The accelerator's inputs, and the values that `after` will need."""
+    def before(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The accelerator's inputs, and the values that `after` will need. What stays packed only passes."""
+        known: dict[str, Any] = {}
+        for port, value in zip(self.inputs, inputs):
+            known[port.name] = value if isinstance(value, Packed) else self._tensor(np.array(value, port.dtype))
+        self._check_look_ups(known)
+        self._run(self.document["before"], known)
+        refuse_positions(known, self.document.get("positions", {}))
+        wanted = [known[name] for name in self.document["accelerator"]["inputs"]]
+        return [x if isinstance(x, Packed) else np.ascontiguousarray(x.numpy()) for x in wanted], known
+
+    def after(self, known: Mapping[str, Any], outputs: Sequence[Array | None]) -> list[Any]:
+        """The model's results, from what the accelerator answered; None for those that it keeps."""
+        values = dict(known)
+        for name, value in zip(self.document["accelerator"]["outputs"], outputs):
+            values[name] = None if value is None else self._tensor(np.array(value))
+        self._run(self.document["after"], values)
+        results = [values[name] for name in self.document["results"]]
+        return [
+            None if result is None else np.ascontiguousarray(result.numpy()).reshape(port.shape)
+            for result, port in zip(results, self.outputs)
+        ]
+
+    def _tensor(self, values: Array) -> Any:
+        return self._torch.from_numpy(values)
+
+    def run_whole(self, inputs: Sequence[Array], call_layer: CallLayer) -> list[Array]:
+        """The model's results, with the layers computed by `call_layer` where they stand."""
         known: dict[str, Any] = {}
         for port, value in zip(self.inputs, inputs):
             known[port.name] = self._torch.from_numpy(np.array(value, port.dtype))
         self._check_look_ups(known)
-        self._run(self.document["before"], known)
-        wanted = self.document["accelerator"]["inputs"]
-        return [np.ascontiguousarray(known[name].numpy()) for name in wanted], known
-
-    def after(self, known: Mapping[str, Any], outputs: Sequence[Array]) -> list[Array]:
-        """The model's results, from what the accelerator answered."""
-        values = dict(known)
-        for name, value in zip(self.document["accelerator"]["outputs"], outputs):
-            values[name] = self._torch.from_numpy(np.array(value))
-        self._run(self.document["after"], values)
-        results = [values[name] for name in self.document["results"]]
+        self._run(self.document["nodes"], known, call_layer)
+        results = [known[name] for name in self.document["results"]]
         return [np.ascontiguousarray(r.numpy()).reshape(p.shape) for r, p in zip(results, self.outputs)]
 
-    def _run(self, nodes: Sequence[Mapping[str, Any]], known: dict[str, Any]) -> None:
+    def _run(
+        self, nodes: Sequence[Mapping[str, Any]], known: dict[str, Any], call_layer: CallLayer | None = None
+    ) -> None:
         with self._torch.no_grad():
             for node in nodes:
+                if node["op"] == LAYER and call_layer is not None:
+                    given = [np.ascontiguousarray(self._argument(a, known).numpy()) for a in node["args"]]
+                    answered = call_layer(int(node["number"]), given)
+                    known[node["name"]] = [self._torch.from_numpy(np.array(value)) for value in answered]
+                    continue
                 try:
                     args = [self._argument(a, known) for a in node["args"]]
                     kwargs = {k: self._argument(a, known) for k, a in node["kwargs"].items()}

@@ -18,8 +18,17 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def to_memory(values: Array, entry: Mapping[str, Any]) -> Array:
+class Packed:
+    """A tensor that stays as the accelerator's memories have it, by their arguments: it is not packed at each call."""
+
+    def __init__(self, memories: Mapping[str, Array]) -> None:
+        self.memories = dict(memories)
+
+
+def to_memory(values: Array | Packed, entry: Mapping[str, Any]) -> Array:
     """The tensor as the accelerator reads it; dimensions of size 1 that the accelerator has dropped go here."""
+    if isinstance(values, Packed):
+        return values.memories[entry["argument"]]
     shape = tuple(entry["shape"])
     array = values.reshape(entry.get("valid", shape)).astype(entry["dtype"], copy=False)
     if array.shape != shape:

@@ -8,7 +8,7 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 
 from .errors import PackageError
-from .host import GRAPH, HostGraph
+from .host import GRAPH, WHOLE, HostGraph
+from .layout import Packed
 from .ports import Array, Port
+from .state import State, States
 
 MANIFEST = "manifest.json"
+STATES = "states/states.json"
 SCHEMA = 1
 
 
@@ -63,6 +66,27 @@ class Evaluation:
     labels: Array
     outputs: Array
     expected: Array | None
+
+
+@dataclass(frozen=True)
+class SharedLayers:
+    """Layers of one form: the accelerator computes one after the other, each with weights of its own.
+
+    `weights` has a row a layer: by its place among the accelerator's inputs, what it reads there.
+    """
+
+    graph: HostGraph
+    names: list[str]
+    weights: list[dict[int, Packed]]
+
+    def inputs(self, number: int, passed: Sequence[Any]) -> list[Any]:
+        """All inputs of a call: the layer's weights in their places among what the model passes."""
+        held, rest = self.weights[number], iter(passed)
+        return [held[index] if index in held else next(rest) for index in range(len(held) + len(passed))]
+
+    @property
+    def held(self) -> set[int]:
+        return set(self.weights[0])
 
 
 @dataclass(frozen=True)
@@ -132,6 +156,39 @@ class Package:
             return None
         document = self.json(GRAPH)
         return HostGraph(document, {name: self._array(path) for name, path in document["values"].items()})
+
+    def layers(self) -> SharedLayers | None:
+        """The layers that share the accelerator, and what of the model stands around them; None without any."""
+        if WHOLE not in self.paths():
+            return None
+        document, entries = self.json(WHOLE), self.json("interface.json")["inputs"]
+        graph = HostGraph(document, {name: self._array(path) for name, path in document["values"].items()})
+        names = {p.name: index for index, p in enumerate(self.ports()[0])}
+        held = {names[name] for name in document["held"]}
+        weights = [
+            {
+                index: Packed({
+                    entry["argument"]: np.fromfile(self.root / layer["weights"][entry["argument"]], entry["dtype"])
+                    for entry in entries if int(entry["index"]) == index
+                })
+                for index in held
+            }
+            for layer in document["layers"]
+        ]  # fmt: skip
+        return SharedLayers(graph, [layer["name"] for layer in document["layers"]], weights)
+
+    def states(self) -> States | None:
+        """What the model keeps between calls, as before the first one."""
+        if STATES not in self.paths():
+            return None
+        found = [
+            State(
+                one["name"], one["input"], one["output"], one["port"], one["result"], one["dim"], one["positions"],
+                [self._array(path) for path in one["initial"]],
+            )
+            for one in self.json(STATES)
+        ]  # fmt: skip
+        return States(found, self.ports(), self.json("interface.json"))
 
     def host_samples(self) -> Samples | None:
         """Example inputs of the whole model and PyTorch's answers, where parts of it run on the host."""

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from .errors import PackageError
-from .layout import from_memory, memory_for, to_memory
+from .layout import memory_for, to_memory
 from .package import Package
 from .ports import Array
+from .state import NONE, result_of
 from .xclbin import read_kernels
 
 MODULE = "pyxrt"
@@ -74,19 +75,22 @@ class Xrt:
         by_unit = [self._sets(unit, kernel, constants) for unit, kernel in zip(units, kernels)]
         self._slots = [slot for sets in zip(*by_unit) for slot in sets]
 
-    def call(self, inputs: Sequence[Array]) -> list[Array]:
-        return self.call_all([inputs])[0]
+    def call(self, inputs: Sequence[Any], stays: frozenset[int] = NONE) -> list[Array]:
+        return self._run_all([inputs], stays)[0]
 
-    def call_all(self, frames: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    def call_all(self, frames: Sequence[Sequence[Any]]) -> list[list[Array]]:
+        return self._run_all(frames, NONE)
+
+    def _run_all(self, frames: Sequence[Sequence[Any]], stays: frozenset[int]) -> list[list[Array]]:
         """Units in turn, and on each its sets in turn; answers are fetched in order."""
         answers: list[list[Array]] = []
         with self._lock:
             for number, inputs in enumerate(frames):
                 if number >= len(self._slots):
-                    answers.append(self._end(self._slots[len(answers) % len(self._slots)]))
+                    answers.append(self._end(self._slots[len(answers) % len(self._slots)], stays))
                 self._begin(self._slots[number % len(self._slots)], inputs)
             while len(answers) < len(frames):
-                answers.append(self._end(self._slots[len(answers) % len(self._slots)]))
+                answers.append(self._end(self._slots[len(answers) % len(self._slots)], stays))
         return answers
 
     def close(self) -> None:
@@ -142,7 +146,7 @@ class Xrt:
         buffer.write(data, 0)
         buffer.sync(self._xrt.xclBOSyncDirection.XCL_BO_SYNC_BO_TO_DEVICE, data.size, 0)
 
-    def _begin(self, slot: _Slot, inputs: Sequence[Array]) -> None:
+    def _begin(self, slot: _Slot, inputs: Sequence[Any]) -> None:
         try:
             for entry, buffer in zip(self._interface["inputs"], slot.inputs):
                 self._send(buffer, to_memory(inputs[int(entry["index"])], entry))
@@ -150,20 +154,20 @@ class Xrt:
         except RuntimeError as error:
             raise PackageError(f"compute unit {slot.unit} cannot be started ({error})", RESET) from error
 
-    def _end(self, slot: _Slot) -> list[Array]:
+    def _end(self, slot: _Slot, stays: frozenset[int]) -> list[Array]:
         try:
             state = slot.run.wait(TIMEOUT_MS)
             if state != self._xrt.ert_cmd_state.ERT_CMD_STATE_COMPLETED:
                 raise PackageError(f"compute unit {slot.unit} did not end well (XRT's state {state})", RESET)
-            return [self._fetch(e, buffer) for e, buffer in zip(self._interface["outputs"], slot.outputs)]
+            return [self._fetch(e, buffer, stays) for e, buffer in zip(self._interface["outputs"], slot.outputs)]
         except RuntimeError as error:
             raise PackageError(f"compute unit {slot.unit} stopped ({error})", RESET) from error
 
-    def _fetch(self, entry: Mapping[str, Any], buffer: Any) -> Array:
+    def _fetch(self, entry: Mapping[str, Any], buffer: Any, stays: frozenset[int]) -> Array:
         size = memory_for(entry).nbytes
         buffer.sync(self._xrt.xclBOSyncDirection.XCL_BO_SYNC_BO_FROM_DEVICE, size, 0)
         data = np.asarray(buffer.read(size, 0)).tobytes()
-        return from_memory(np.frombuffer(data, entry["dtype"]), entry)
+        return result_of(np.frombuffer(data, entry["dtype"]), entry, stays)
 
 
 class _Constant:

@@ -242,7 +242,11 @@ def _best(best: BestTrial | None) -> Best | None:
 def _chosen(run: Run) -> Chosen | None:
     """From the summary that choosing leaves behind; whatever lacks a figure shows none."""
     found = RunSummary.read(run.summary)
-    if found.chosen_trial is None or found.latency_cycles is None or found.latency_us is None:
+    if (
+        (found.chosen_trial is None and found.design_of is None)
+        or found.latency_cycles is None
+        or found.latency_us is None
+    ):
         return None
     return Chosen(
         trial=found.chosen_trial,

@@ -52,6 +52,7 @@ KINDS: Mapping[str, Kind] = {
     "no-search-yet": Kind(409, "The search of the run has not begun"),
     "trial-told": Kind(409, "The trial was told before"),
     "trial-not-asked": Kind(409, "Nobody asked for the trial"),
+    "no-design": Kind(409, "The run has no design"),
     "run-finished": Kind(409, "The run has already finished"),
     "artifact-gone": Kind(410, "The content of this artifact has been removed"),
     "too-large": Kind(413, "The body is too large"),

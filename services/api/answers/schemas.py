@@ -139,7 +139,7 @@ class Best(Given):
 class Chosen(Given):
     """The design that the run settled on, by the evidence that it was chosen by."""
 
-    trial: int
+    trial: int | None = Field(description="null: the design was given, not searched for")
     latency: float = Field(description="in cycles")
     latency_us: float
     evidence: str = Field(description="of the latency")

@@ -13,7 +13,7 @@ from penstock.services.api.pages.run import model_trial
 from penstock.services.api.plumbing.context import Ctx
 from penstock.services.jobs.runs import find_run
 from penstock.services.run_options import option_labels
-from penstock.services.step_kinds import CHECK, REPLAY
+from penstock.services.step_kinds import SIDE_KINDS
 from penstock.web.compare_view import LEAST, MOST
 from penstock.web.render import render_compare
 from penstock.web.text import Document
@@ -32,7 +32,7 @@ def compare_page(
     if not LEAST <= len(asked) <= MOST:
         refused = "" if not asked else f"{len(asked)} runs were asked for: choose {LEAST} to {MOST}."
         with context.database.begin() as tx:
-            newest = tx.runs.list(limit=_OFFERED, without_step=(REPLAY, CHECK))
+            newest = tx.runs.list(limit=_OFFERED, without_step=SIDE_KINDS)
             recent = [one.model_dump(mode="json") for one in run_list(tx, newest.items)]
         return page(render_compare(framed, recent=recent, refused=refused))
     documents: list[Document] = []

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from penstock.db import Transaction
+from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Artifact, Run
 from penstock.services.api.answers.documents import run_detail
 from penstock.services.api.answers.params import RunId
@@ -41,11 +42,15 @@ def design_page(
     context: Ctx,
     kernel: Annotated[PlainText, Query(max_length=300)] = "",
     area: Annotated[str, Query(max_length=10)] = "",
+    what_if: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
-    """The chosen design; `kernel` opens one layer of it, `area` says which resource the map of areas is of."""
+    """The chosen design; `kernel` opens one layer of it, `area` says which resource the map of areas is of, `what_if`
+    shows what changes of it would do."""
     with context.database.begin() as tx:
         run = find_run(tx, run_id)
         document = run_document(run_detail(tx, run))
+        asked = tx.runs.get(what_if) if is_id(what_if, "run") else None
+        question = run_document(run_detail(tx, asked)) if asked is not None else None
         report_file, package = _newest(tx, run, REPORT), _newest(tx, run, PACKAGE)
     report, missing = None, ""
     try:
@@ -57,7 +62,11 @@ def design_page(
     if report is not None and kernel and package is not None:
         tasks = [task["nest"] for task in report["timing"]["kernels"] if task["kernel"] == kernel]
         code = _code_of(context, package, tasks)
-    return page(render_design(framed, document, report, kernel=kernel, code=code, resource=area, missing=missing))
+    return page(
+        render_design(
+            framed, document, report, kernel=kernel, code=code, resource=area, missing=missing, question=question
+        )
+    )
 
 
 def _newest(tx: Transaction, run: Run, ending: str) -> Artifact | None:

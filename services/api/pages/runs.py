@@ -13,7 +13,7 @@ from penstock.services.api.answers.params import check_cursor
 from penstock.services.api.pages.frame import Framed, page
 from penstock.services.api.plumbing.context import Ctx
 from penstock.services.run_options import PlainText
-from penstock.services.step_kinds import CHECK, REPLAY
+from penstock.services.step_kinds import SIDE_KINDS
 from penstock.web.course_view import Fall
 from penstock.web.render import render_runs
 from penstock.web.runs_view import FILTERS, SIDE, RunQuery
@@ -23,7 +23,6 @@ router = APIRouter(include_in_schema=False)
 PAGE_ROWS = 50
 MOST_SPARKED = 5_000
 """Trials of all runs of a page together whose course is drawn: beyond that the older runs have none."""
-_SIDE_KINDS = (REPLAY, CHECK)
 
 
 @router.get("/")
@@ -53,8 +52,8 @@ def runs_page(
             owner=asked.owner or None,
             platform=asked.platform or None,
             words=asked.words,
-            with_step=_SIDE_KINDS if asked.state == SIDE else (),
-            without_step=() if asked.state == SIDE else _SIDE_KINDS,
+            with_step=SIDE_KINDS if asked.state == SIDE else (),
+            without_step=() if asked.state == SIDE else SIDE_KINDS,
         )
         documents = run_list(tx, found.items)
         courses: dict[str, list[Fall]] = {}

@@ -65,6 +65,8 @@ ACCESS: Mapping[str, Need] = {
     "replay_trial": "submit",
     "ask_trials": "submit",
     "tell_trial": "submit",
+    "ask_what_if": "submit",
+    "take_design": "submit",
     "pin_run": "submit",
     "unpin_run": "submit",
     "delete_run": "submit",

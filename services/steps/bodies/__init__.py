@@ -12,9 +12,10 @@ from penstock.services.steps.bodies import (
     shortlist,
     trial,
     verify,
+    what_if,
 )
 
 __all__ = [
     "check_model", "explore", "import_model", "link", "measure", "package", "replay", "select", "shortlist", "trial",
-    "verify",
+    "verify", "what_if",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from penstock.services.jobs.space import described
 from penstock.services.run_options import RunOptions
 from penstock.services.run_summary import FigureOrigin, RunSummary
 from penstock.services.step_kinds import EXPLORE, IMPORT, SPACE
+from penstock.services.steps.bodies.given import given_of
 from penstock.services.steps.bodies.import_model import PROGRAM
 from penstock.services.steps.bodies.search import PREPARED, choices_of, make_evaluator, open_study
 from penstock.services.steps.bodies.warm_start import KnownSetting, known_settings
@@ -40,6 +41,10 @@ def explore(context: StepContext) -> StepResult:
         check_quantised(imported, program)
     folder = context.folder / "prepared"
     program.save(folder)
+    given = given_of(context)
+    if given is not None:
+        summary = RunSummary(design_of=str(given["run"]))
+        return StepResult(summary.written(), {PREPARED: Output(folder, TREE_MEDIA_TYPE)}, run_summary=summary)
     evaluator = make_evaluator(program, options)
     check_reachable(evaluator)
     check_room(evaluator)

@@ -16,8 +16,9 @@ from penstock.services.jobs.scheduled import Scheduled
 from penstock.services.run_summary import RunSummary
 from penstock.services.step_kinds import LINK, PACKAGE, SELECT, VERIFY
 from penstock.services.steps.bodies.candidates import failure_of
+from penstock.services.steps.bodies.chosen import SYNTHESIS
 from penstock.services.steps.bodies.link import BITSTREAM, INFO
-from penstock.services.steps.bodies.select import EXPLORATION, SYNTHESIS
+from penstock.services.steps.bodies.select import EXPLORATION
 from penstock.services.steps.bodies.verify import CHECKED, EMITTED, scheduled_design
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.graph import NO_BITSTREAM, bitstream_target
@@ -44,23 +45,25 @@ def _board(context: StepContext, scheduled: Scheduled, evidence: Evidence) -> Bo
     return BoardBuild(info, files)
 
 
-def _synthesis(context: StepContext) -> SynthesisInfo | None:
-    """What the tools said of the chosen design, where they measured it."""
+def _text_of_choice(context: StepContext, name: str) -> bytes | None:
+    """What the choice left, where it did: of a given design there is no search, and tools do not measure each."""
     step = context.step_named(SELECT)
     with context.database.begin() as tx:
-        found = tx.artifacts.by_name(step.id, SYNTHESIS) if step else None
-    return None if found is None else SynthesisInfo.model_validate_json(context.store.read_bytes(found.sha256))
+        found = tx.artifacts.by_name(step.id, name) if step else None
+    return None if found is None else context.store.read_bytes(found.sha256)
 
 
 @step_kind(PACKAGE)
 def package(context: StepContext) -> StepResult:
     scheduled = scheduled_design(context)
     program, design = scheduled.lowered.program, scheduled.lowered.design
-    exploration = ExplorationReport.model_validate_json(context.input_file(SELECT, EXPLORATION).read_bytes())
+    searched = _text_of_choice(context, EXPLORATION)
+    exploration = None if searched is None else ExplorationReport.model_validate_json(searched)
     checked = Checked.load(context.input_tree(VERIFY, CHECKED))
     chosen = context.result_of(SELECT)
     evidence: Evidence = chosen["evidence"]
-    synthesis = _synthesis(context)
+    measured = _text_of_choice(context, SYNTHESIS)
+    synthesis = None if measured is None else SynthesisInfo.model_validate_json(measured)
     board = _board(context, scheduled, evidence)
     context.check()
     report = make_report(scheduled, checked, exploration, evidence, board, synthesis, chosen.get("fallback", ""))

@@ -31,11 +31,20 @@ _studies: OrderedDict[str, Study] = OrderedDict()
 
 def evaluator_of(context: StepContext) -> Evaluator:
     """The evaluator of the run's prepared program on its platform."""
+    return evaluator_of_content(context, context.artifact(EXPLORE, PREPARED).sha256)
+
+
+def evaluator_of_content(context: StepContext, prepared: str) -> Evaluator:
+    """The same of a prepared program that is named by its content, as of another run."""
     options = RunOptions.stored(context.options)
-    artifact = context.artifact(EXPLORE, PREPARED)
+
+    def make() -> Evaluator:
+        folder = context.folder / PREPARED
+        context.store.extract_tree(prepared, folder)
+        return make_evaluator(Program.load(folder, make_context()), options)
+
     decided = (options.platform, options.quantize, options.max_lanes, options.goal)
-    key = f"{artifact.sha256} {decided}"
-    return _kept(_evaluators, key, lambda: make_evaluator(prepared_program(context), options))
+    return _kept(_evaluators, f"{prepared} {decided}", make)
 
 
 def prepared_program(context: StepContext) -> Program:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import EVIDENCE, Evidence
-from penstock.compiler.package.decorating import Decorating
 from penstock.compiler.package.report_search import ProfileUse
 from penstock.db.schema.records import Step
 from penstock.dse.evaluation.choosing import pareto_front
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
-from penstock.dse.fifo import total_bits
-from penstock.dse.memory import memory_svg
-from penstock.dse.partition import partition_svg
 from penstock.dse.rungs import Measured, Ranked, in_order
 from penstock.dse.rungs.vitis import VITIS_RUNGS, vitis_lacks
 from penstock.services.jobs.explanation import explained, in_words
@@ -24,6 +19,8 @@ from penstock.services.run_options import RunOptions
 from penstock.services.run_summary import RunSummary
 from penstock.services.step_kinds import FIRST_TURN, MEASURE, SELECT
 from penstock.services.steps.bodies.candidates import TriedTrials, failure_of, steps_of
+from penstock.services.steps.bodies.chosen import SVG, design_outputs, figures_of
+from penstock.services.steps.bodies.given import finish_design, given_of
 from penstock.services.steps.bodies.measure import FALLBACK, MEASURED
 from penstock.services.steps.bodies.search import evaluator_of, open_study
 from penstock.services.steps.bodies.tools import bench_of, licences, tool_reports
@@ -32,13 +29,14 @@ from penstock.services.steps.graph import measured_in_steps
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import Output, RetryLaterError, StepResult
 
-DESIGN, EXPLORATION, DIES, MEMORIES = "design.json", "exploration.json", "dies.svg", "memories.svg"
-SYNTHESIS, WHY = "synthesis.json", "why.svg"
-_SVG = "image/svg+xml"
+EXPLORATION, WHY = "exploration.json", "why.svg"
 
 
 @step_kind(SELECT)
 def select(context: StepContext) -> StepResult:
+    given = given_of(context)
+    if given is not None:
+        return finish_design(context, str(given["design"]))
     options = RunOptions.stored(context.options)
     tried = TriedTrials.read(context, options.goal)
     evaluator = evaluator_of(context)
@@ -63,32 +61,20 @@ def select(context: StepContext) -> StepResult:
     on_front = len(pareto_front(list(tried.told.values())))
     fallback: dict[str, Any] = {"fallback": choice.fallback} if choice.fallback else {}
     summary = RunSummary(
-        **_figures(choice, candidates[choice.trial]), trials=len(everything), on_front=on_front,
-        **in_words(section), **fallback,
+        chosen_trial=choice.trial, **figures_of(choice.finished, choice.figures, candidates[choice.trial]),
+        trials=len(everything), on_front=on_front, **in_words(section), **fallback,
     )  # fmt: skip
-    placed, drawing = choice.finished.placement, Decorating()
-    pictures = {
-        DIES: drawing.make(DIES, lambda: partition_svg(placed.partition), ""),
-        MEMORIES: drawing.make(MEMORIES, lambda: memory_svg(placed.allocation), ""),
-        WHY: section.why.picture if section.why else "",
-    }
+    picture = section.why.picture if section.why else ""
     return StepResult(
         data=summary.written() | {"study": counts},
         outputs={
-            DESIGN: Output(_json(choice.finished.design.to_json()), "application/json"),
+            **design_outputs(choice.finished, choice.synthesis),
             EXPLORATION: Output(section.model_dump_json(indent=1).encode(), "application/json"),
-            **{name: Output(picture.encode(), _SVG) for name, picture in pictures.items() if picture},
-            **_synthesis(choice),
+            **({WHY: Output(picture.encode(), SVG)} if picture else {}),
             **tool_reports(context),
         },
         run_summary=summary,
     )
-
-
-def _synthesis(choice: Choice) -> dict[str, Output]:
-    if choice.synthesis is None:
-        return {}
-    return {SYNTHESIS: Output(choice.synthesis.model_dump_json(indent=1).encode(), "application/json")}
 
 
 def _choose(
@@ -146,28 +132,6 @@ def _profiles(context: StepContext) -> ProfileUse | None:
     return ProfileUse(measured=count["miss"], kept=count["hit"], waited=count["wait"], seconds_saved=round(saved, 3))
 
 
-def _figures(choice: Choice, candidate: Evaluation) -> dict[str, Any]:
-    """The chosen design's figures with their evidence, as the run's page shows them."""
-    clock = choice.finished.design.clock_mhz
-    figures = choice.figures
-    bits = {c.name: c.bits for c in candidate.figures.channels if c.kind == "stream"}
-    return {
-        "chosen_trial": choice.trial,
-        "evidence": figures.evidence,
-        "latency_cycles": figures.latency,
-        "latency_us": figures.latency / clock,
-        "initial_delay_cycles": figures.initial_delay,
-        "interval_cycles": figures.interval,
-        "modelled_latency_cycles": candidate.figures.latency,
-        "fifo_bits": total_bits(choice.finished.design.fifo_depths, bits),
-        "unsized_fifo_bits": total_bits(candidate.design.fifo_depths, bits),
-        "retimed_latency_cycles": figures.retimed.latency if figures.retimed else None,
-        "resource_share": max(choice.finished.evaluation.shares.values()),
-        "share_evidence": choice.finished.evaluation.evidence,
-        "dies": len(set(choice.finished.design.dies.values())),
-    }
-
-
 def _close(context: StepContext, evaluator: Evaluator) -> dict[str, int]:
     """End what dead workers left running. No trial step runs any more, so nobody holds a lease.
 
@@ -186,7 +150,3 @@ def _close(context: StepContext, evaluator: Evaluator) -> dict[str, int]:
         return {state: counts.get(state, 0) for state in ("complete", "fail")}
     finally:
         study.close()
-
-
-def _json(document: Any) -> bytes:
-    return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()

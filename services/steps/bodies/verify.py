@@ -12,8 +12,8 @@ from penstock.services.jobs.package import refuse_too_large
 from penstock.services.jobs.scheduled import Scheduled
 from penstock.services.run_options import RunOptions
 from penstock.services.step_kinds import EXPLORE, SELECT, VERIFY
+from penstock.services.steps.bodies.chosen import DESIGN
 from penstock.services.steps.bodies.search import PREPARED, prepared_program
-from penstock.services.steps.bodies.select import DESIGN
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import Output, StepResult

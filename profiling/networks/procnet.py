@@ -1,4 +1,4 @@
-"""Reads procnet-1 files: descriptions of synthesised designs as process networks, with their RTL cycle counts."""
+"""Reads procnet-1 files (docs/network.schema.json): designs as networks of processes, with RTL cycles if known."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from benchmarks.guards import COMPARISONS, Term, pattern_of
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms.toml_fields import Fields
+from penstock.compiler.schedule import PatternLevel, TokenPattern
 from penstock.compiler.simulator.check import check_network, check_sequence
 from penstock.compiler.simulator.network import (
     Channel,
     ChannelAccess,
     Direction,
     Item,
+    MemoryPort,
     Network,
     Phase,
     Repeat,
     Sequence,
+    SimulatedMemory,
     SimulatedProcess,
     StartControl,
 )
+from penstock.profiling.networks.guards import COMPARISONS, Guard, pattern_of
 
 _CODE = "bad-procnet"
 Arrays = dict[str, dict[str, list[str]]]
@@ -36,12 +39,9 @@ class ProcNet:
     name: str
     network: Network | Sequence
     rtl_cycles: int | None
-    """None where the design deadlocks in RTL too."""
+    """None where nobody measured it, and where the design deadlocks in RTL too."""
     csynth_cycles: int | None
-
-    @property
-    def expects_deadlock(self) -> bool:
-        return self.rtl_cycles is None
+    expects_deadlock: bool = False
 
 
 def read_procnet(path: Path) -> ProcNet:
@@ -68,20 +68,21 @@ def parse_procnet(text: str, where: str) -> ProcNet:
     schema, name = fields.text("schema"), fields.text("name")
     if schema != "procnet-1":
         raise _refused(f"schema {schema!r}", where, "known is procnet-1")
-    rtl = None if raw.get("rtl_cycles", 0) is None else fields.count("rtl_cycles", at_least=1)
-    if rtl is None and raw.get("expected") != "deadlock":
-        raise _refused("rtl_cycles is null", where, 'only where "expected" is "deadlock"')
+    rtl = None if raw.get("rtl_cycles") is None else fields.count("rtl_cycles", at_least=1)
+    stuck = raw.get("expected") == "deadlock"
+    if stuck and rtl is not None:
+        raise _refused(f"rtl_cycles is {rtl}", where, 'a design whose "expected" is "deadlock" has none')
     csynth = None if raw.get("csynth_cycles") is None else fields.count("csynth_cycles")
     composition = fields.text("composition")
     if composition == "dataflow":
         network = _network(name, fields, where)
         check_network(network)
         _check_tokens(network, raw, where)
-        return ProcNet(name, network, rtl, csynth)
+        return ProcNet(name, network, rtl, csynth, stuck)
     if composition == "sequential":
         sequence = _sequence(name, fields, raw, where)
         check_sequence(sequence)
-        return ProcNet(name, sequence, rtl, csynth)
+        return ProcNet(name, sequence, rtl, csynth, stuck)
     raise _refused(f"composition {composition!r}", where, "known are dataflow and sequential")
 
 
@@ -94,7 +95,21 @@ def _network(name: str, fields: Fields, where: str) -> Network:
     channels = [_channel(item, arrays) for item in fields.tables("channels")]
     # what is declared and met by nobody holds nobody up
     kept = [c for c in channels if c.name in met or c.producers or c.consumers]
-    return Network(name, processes, tuple(kept))
+    memories = tuple(
+        SimulatedMemory(
+            item.text("name"), item.count("banks", at_least=1, default=1), item.number("bits_per_cycle", above=0),
+            item.count("latency", default=0),
+        )
+        for item in fields.tables("memories")
+    )  # fmt: skip
+    ports = tuple(
+        MemoryPort(
+            item.text("name"), item.text("memory"), item.count("bank", default=0),
+            item.count("width_bits", at_least=1), item.count("ahead", at_least=1, default=64),
+        )
+        for item in fields.tables("ports")
+    )  # fmt: skip
+    return Network(name, processes, tuple(kept), ports, memories)
 
 
 def _channel(fields: Fields, arrays: Arrays) -> Channel:
@@ -129,25 +144,33 @@ def _phase(fields: Fields) -> Phase:
     ii = fields.count("ii", at_least=1) if pipelined else depth
     accesses = [_access(item, "read", trips) for item in fields.tables("reads")]
     accesses += [_access(item, "write", trips) for item in fields.tables("writes")]
-    return Phase(trips, ii, depth, tuple(accesses))
+    return Phase(trips, ii, depth, tuple(accesses), fields.text("name") if fields.has("name") else "")
 
 
 def _access(fields: Fields, direction: Direction, trips: tuple[int, ...]) -> ChannelAccess:
-    terms = [_term(item, len(trips)) for item in fields.tables("when")]
     stage = fields.count("stage", default=-1)
+    if fields.has("levels"):
+        pattern = TokenPattern(tuple(_level(item) for item in fields.tables("levels")))
+    else:
+        pattern = pattern_of(trips, [_term(item, len(trips)) for item in fields.tables("when")])
     return ChannelAccess(
-        fields.text("channel"), direction, pattern_of(trips, terms), None if stage < 0 else stage,
+        fields.text("channel"), direction, pattern, None if stage < 0 else stage,
         fields.count("per_iteration", at_least=1, default=1),
     )  # fmt: skip
 
 
-def _term(fields: Fields, loops: int) -> Term:
+def _level(fields: Fields) -> PatternLevel:
+    runs = tuple((run.count("first"), run.count("length", at_least=1)) for run in fields.tables("runs"))
+    return PatternLevel(runs, fields.count("stride", at_least=1))
+
+
+def _term(fields: Fields, loops: int) -> Guard:
     loop, op, value = fields.count("loop"), fields.text("op"), fields.count("value", at_least=-(1 << 31))
     if loop >= loops:
         raise _refused(f"loop {loop}", fields.where, f"the phase has {loops} loops")
     if op not in COMPARISONS:
         raise _refused(f"op {op!r}", fields.where, "known are " + ", ".join(COMPARISONS))
-    return Term(
+    return Guard(
         loop, COMPARISONS[COMPARISONS.index(op)], value, fields.count("modulus", at_least=1) if op == "mod" else 1
     )
 
@@ -171,9 +194,7 @@ def _sequence(name: str, fields: Fields, raw: dict[str, Any], where: str) -> Seq
     items: list[tuple[Item, ...]] = []
     for number, step in enumerate(cast("list[list[Any]]", steps)):
         group = Fields({"items": step}, f"{where}: step {number}", _CODE)
-        items.append(
-            tuple(_item(item, "repeat" in entry) for item, entry in zip(group.tables("items"), step, strict=True))
-        )
+        items.append(tuple(_item(item, entry) for item, entry in zip(group.tables("items"), step, strict=True)))
     control = fields.optional_table("control")
     if control is None:
         return Sequence(name, tuple(items))
@@ -183,8 +204,12 @@ def _sequence(name: str, fields: Fields, raw: dict[str, Any], where: str) -> Seq
     return Sequence(name, tuple(items), StartControl(protocol, control.count("scalar_registers", default=0)))
 
 
-def _item(fields: Fields, repeats: bool) -> Item:
-    if not repeats:
+def _item(fields: Fields, entry: dict[str, Any]) -> Item:
+    if "processes" in entry:
+        network = _network(fields.text("name"), fields, fields.where)
+        check_network(network)
+        return network
+    if "repeat" not in entry:
         return _phase(fields)
     return Repeat(
         fields.count("repeat", at_least=1), fields.count("iteration_latency", at_least=1),

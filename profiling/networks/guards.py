@@ -8,27 +8,27 @@ from typing import Literal
 
 from penstock.compiler.schedule import PatternLevel, TokenPattern
 
-Comparison = Literal["==", "!=", ">=", "<=", "mod"]
-COMPARISONS: tuple[Comparison, ...] = ("==", "!=", ">=", "<=", "mod")
-Runs = tuple[tuple[int, int], ...]
+GuardComparison = Literal["==", "!=", ">=", "<=", "mod"]
+COMPARISONS: tuple[GuardComparison, ...] = ("==", "!=", ">=", "<=", "mod")
+CounterRuns = tuple[tuple[int, int], ...]
 """Counters as (first, length)."""
 
 
 @dataclass(frozen=True)
-class Term:
+class Guard:
     """The counter of loop `loop` compared with a value; for "mod", its remainder."""
 
     loop: int
-    comparison: Comparison
+    comparison: GuardComparison
     value: int
     modulus: int = 1
 
 
-def pattern_of(trips: Sequence[int], terms: Sequence[Term] = ()) -> TokenPattern:
+def pattern_of(trips: Sequence[int], terms: Sequence[Guard] = ()) -> TokenPattern:
     """The iterations in which all terms hold."""
     stride, levels = 1, list[PatternLevel]()
     for loop in reversed(range(len(trips))):
-        runs: Runs = ((0, trips[loop]),)
+        runs: CounterRuns = ((0, trips[loop]),)
         for term in terms:
             if term.loop == loop and term.comparison != "mod":
                 runs = _common(runs, _kept(term, trips))
@@ -43,7 +43,7 @@ def pattern_of(trips: Sequence[int], terms: Sequence[Term] = ()) -> TokenPattern
     return TokenPattern(tuple(reversed(levels)))
 
 
-def _strided(run: tuple[int, int], term: Term, stride: int) -> list[PatternLevel]:
+def _strided(run: tuple[int, int], term: Guard, stride: int) -> list[PatternLevel]:
     """One run's counters with a remainder, as a first one and steps of the modulus from there."""
     first, end = run[0] + (term.value - run[0]) % term.modulus, run[0] + run[1]
     count = -(-(end - first) // term.modulus) if first < end and term.value < term.modulus else 0
@@ -52,7 +52,7 @@ def _strided(run: tuple[int, int], term: Term, stride: int) -> list[PatternLevel
     return [PatternLevel(((first, 1),), stride), PatternLevel(((0, count),), stride * term.modulus)]
 
 
-def _kept(term: Term, trips: Sequence[int]) -> Runs:
+def _kept(term: Guard, trips: Sequence[int]) -> CounterRuns:
     value, trip = term.value, trips[term.loop]
     match term.comparison:
         case "==":
@@ -65,7 +65,7 @@ def _kept(term: Term, trips: Sequence[int]) -> Runs:
             return ((0, value), (value + 1, trip - value - 1))
 
 
-def _residue(runs: Runs, term: Term) -> Runs:
+def _residue(runs: CounterRuns, term: Guard) -> CounterRuns:
     """Of each run the counters with the term's remainder."""
     value, modulus = term.value, term.modulus
     if value >= modulus:
@@ -75,7 +75,7 @@ def _residue(runs: Runs, term: Term) -> Runs:
     return tuple((x, 1) for first, n in runs for x in range(first + (value - first) % modulus, first + n, modulus))
 
 
-def _common(one: Runs, other: Runs) -> Runs:
+def _common(one: CounterRuns, other: CounterRuns) -> CounterRuns:
     """The counters that lie in both."""
     pairs = ((max(a, b), min(a + n, b + m)) for a, n in one for b, m in other)
     return tuple((first, end - first) for first, end in pairs if end > first)

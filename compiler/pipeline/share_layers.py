@@ -1,0 +1,87 @@
+"""Makes one program of the layers that share an accelerator: what differs between them enters it with each call.
+
+Every layer takes the same way through the passes. The programs that come out are the same but for the numbers of their
+parameters; those that differ become inputs of the accelerator, whose memories the host runtime keeps, packed, a set a
+layer. What all layers have in common stays a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
+from xdsl.dialects.func import FuncOp
+
+from penstock.compiler.arrays import Array
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.layers import Layers
+from penstock.compiler.program import Port, Program, Signature
+from penstock.compiler.transforms.canonicalise import simplify
+
+
+def share_layers(program: Program, quantised: bool) -> Program:
+    """The canonical program of one layer, with its weights as inputs; `layers.weights` has them for every layer."""
+    layers = program.layers
+    assert layers is not None
+    if quantised:
+        raise PenstockError(
+            code="unsupported-quantisation", what="layers that share an accelerator are not quantised yet",
+            where=program.name, limit="each layer would need scales of its own",
+            hint="leave --quantize out, or # and what follows it",
+        )  # fmt: skip
+    prepared = [simplify(replace(program, params=dict(weights), samples=None)) for weights in layers.weights]
+    first = prepared[0]
+    text = str(first.module)
+    for name, other in zip(layers.names, prepared, strict=True):
+        if str(other.module) != text:
+            raise PenstockError(
+                code="layers-differ", what=f"layer {name!r} simplifies to other operations than {layers.names[0]!r}",
+                where=program.name, limit="layers that share an accelerator differ in their weights alone",
+                hint="compile it without #, or the layers that are alike on their own",
+            )  # fmt: skip
+    own = [n for n in first.params if any(not _same(first.params[n], o.params[n]) for o in prepared[1:])]
+    return weights_as_inputs(replace(first, samples=program.samples), layers, own, [p.params for p in prepared])
+
+
+def weights_as_inputs(
+    program: Program, layers: Layers, names: Sequence[str], weights: Sequence[dict[str, Array]]
+) -> Program:
+    """The parameters of these names become inputs, which have the first layer's numbers in the samples."""
+    module = program.module.clone()
+    (main,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
+    assert main.arg_attrs is not None
+    given, ports = iter(program.signature.inputs), list[Port]()
+    examples = iter(program.samples.inputs if program.samples else ())
+    samples, attributes = list[Array](), list[DictionaryAttr]()
+    for attribute in main.arg_attrs.data:
+        name, kind = (_text(attribute, key) for key in ("penstock.name", "penstock.kind"))
+        if kind == "input":
+            ports.append(next(given))
+            samples += [next(examples)] if program.samples else []
+        elif name in names:
+            values = program.params[name]
+            ports.append(Port(name, values.shape, values.dtype.name))
+            samples.append(values)
+            attribute = DictionaryAttr({**attribute.data, "penstock.kind": StringAttr("input")})
+        attributes.append(attribute)
+    main.arg_attrs = ArrayAttr(attributes)
+    return replace(
+        program,
+        module=module,
+        params={name: value for name, value in program.params.items() if name not in names},
+        signature=Signature(tuple(ports), program.signature.outputs),
+        samples=replace(program.samples, inputs=tuple(samples)) if program.samples else None,
+        layers=replace(layers, weights=tuple({name: one[name] for name in names} for one in weights)),
+    )
+
+
+def _text(attribute: DictionaryAttr, key: str) -> str:
+    value = attribute.data[key]
+    assert isinstance(value, StringAttr)
+    return value.data
+
+
+def _same(ours: Array, theirs: Array) -> bool:
+    return ours.dtype == theirs.dtype and np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f")

@@ -1,0 +1,1 @@
+"""Networks of processes as JSON files: read, simulated, their FIFOs sized."""

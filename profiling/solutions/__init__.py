@@ -1,0 +1,1 @@
+"""What a folder of a real tool's run says, as one record and one page."""

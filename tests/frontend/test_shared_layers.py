@@ -1,0 +1,69 @@
+"""Layers of one form as one accelerator: found, held against PyTorch layer by layer, and refused where they differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import import_model
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.interpreter.linalg import run
+from penstock.compiler.pipeline import prepare
+from penstock.compiler.program import Program
+from penstock.compiler.reference import LayersReference, parse_reference
+from penstock.compiler.saved_program import load_checked
+
+MODELS = Path(__file__).with_name("held_models.py")
+
+
+def test_each_layer_answers_as_pytorch_does_with_its_own_weights_as_inputs(tmp_path: Path) -> None:
+    imported = import_model(f"{MODELS}:between#blocks")
+    imported.save(tmp_path)
+    program = prepare(load_checked(tmp_path, make_context(), 1 << 24))
+    layers = program.layers
+    assert layers is not None
+    assert layers.names == ("blocks.0", "blocks.1", "blocks.2")
+    assert [n["op"] for n in layers.graph["nodes"] if n["op"] != "getitem"] == [
+        "aten.embedding.default", *["penstock.layer"] * 3, "aten.linear.default"
+    ]  # fmt: skip
+    assert [n["number"] for n in layers.graph["nodes"] if n["op"] == "penstock.layer"] == [0, 1, 2]
+    assert set(program.held_inputs(0)) == {f"layer.{n}.{k}" for n in ("up", "down") for k in ("weight", "bias")}
+    assert not program.params
+    for number, (given, answered) in enumerate(layers.calls):
+        found = run(program, program.all_inputs(number, given))
+        np.testing.assert_allclose(found[0], answered[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("reference", "code", "said"),
+    [
+        ("between#block", "no-layers", "did you mean 'blocks'"),
+        ("between#head", "no-layers", "nothing repeats in head"),
+        ("running#", "no-layers", "nothing repeats in the model"),
+        ("shapes#", "no-layers", "nothing repeats"),
+        ("twice#blocks", "layers-differ", "layer 'blocks.0' cannot share .* calls it 2 times"),
+        ("unlike#", "layers-differ", "layer '1' cannot share .* gives other answers"),
+    ],
+)
+def test_what_cannot_share_is_named(reference: str, code: str, said: str) -> None:
+    with pytest.raises(PenstockError, match=said) as refused:
+        import_model(f"{MODELS}:{reference}")
+    assert refused.value.code == code
+
+
+def test_quantising_them_is_refused_by_name() -> None:
+    program = Program("m", None, {}, None, layers=object())  # pyright: ignore[reportArgumentType]
+    with pytest.raises(PenstockError, match="are not quantised yet"):
+        prepare(program, "w8a8")
+
+
+def test_references_with_layers() -> None:
+    found = parse_reference("zoo:mlp?hidden=8#layers.0")
+    assert isinstance(found, LayersReference)
+    assert (str(found.model), found.path, str(found)) == ("zoo:mlp?hidden=8", "layers.0", "zoo:mlp?hidden=8#layers.0")
+    assert str(parse_reference("a.py:model#")) == "a.py:model#"
+    with pytest.raises(PenstockError, match="only a PyTorch module"):
+        parse_reference("model.onnx#layers")
