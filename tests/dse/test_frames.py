@@ -50,7 +50,7 @@ def test_fifos_where_paths_meet_hold_no_whole_tensors() -> None:
     platform, clock = evaluator.platform, evaluator.clock_mhz
     free = DesignModel(platform, clock).figures(network, bounded=False)
     whole = safe_depths(free.channels)
-    assert depths_where_paths_meet(network, platform, clock, free.channels, whole, 1e9) == whole
-    held = depths_where_paths_meet(network, platform, clock, free.channels, whole, 0)
+    assert depths_where_paths_meet(free.channels, whole, 1e9) == whole
+    held = depths_where_paths_meet(free.channels, whole, 0)
     assert sum(held.values()) < sum(whole.values()) / 2
     assert runs_through(network, platform, clock, held)
