@@ -49,6 +49,7 @@ from penstock.dse.space.tiling import Params, TilingOptions, TilingSpace, Value
 from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.model import DesignFigures, DesignModel
 from penstock.profiling.network import TaskNetwork
+from penstock.profiling.protocol import ProfilingError
 
 
 @dataclass(frozen=True)
@@ -368,8 +369,14 @@ class Evaluator:
             if held != depths:
                 shown: bool | None = self.__dict__["_run_through"].get(self.meaning(design))
                 depths, assumed = depths if shown is False else held, shown is None
+        try:
+            figures = timing.with_depths(free, network, depths)
+        except ProfilingError as stopped:
+            if not assumed or stopped.kind != "deadlock":
+                raise
+            depths, assumed = safe_depths(free.channels, design.prefetch_bits), False
+            figures = timing.with_depths(free, network, depths)
         design = design.with_fifo_depths(depths)
-        figures = timing.with_depths(free, network, depths)
         limits: Resources = self.platform.limits
         cost = run_cost(network, self.platform, self.arithmetic_uj)
         dies: DieCheck = self.__dict__["_dies"]
