@@ -35,7 +35,7 @@ def write_package(folder: Path, design: BoardDesign, words: int, made: Bitstream
     interface = {
         "inputs": [{"name": "x", "index": 0, **shape}],
         "parameters": [{"name": "w", "file": "parameters/w.bin", **shape}],
-        "outputs": [{"name": "y", **shape, "dtype": "int16"}],
+        "outputs": [{"name": "y", "index": 0, **shape, "dtype": "int16"}],
     }
     ports = {
         kind: [{"name": entry["name"], "shape": entry["shape"], "dtype": entry["dtype"]} for entry in interface[kind]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,13 @@ GOLDENS = Path(__file__).parent / "goldens" / "windows"
 WITH_LANES = ("groups", "residual", "into dense", "depthwise", "largest, overlapping", "batch norms")
 
 
+@cache
+def model(name: str) -> Program:
+    """One of the models on frames; no pass changes what it is given."""
+    layer, shape = FRAMES[name]
+    return imported(layer(), shape)
+
+
 def plain(program: Program, quantize: str | None = None) -> Lowered:
     return lower(program, default_design(read_graph(program.module), "u55c", 300.0, quantize))
 
@@ -60,8 +68,7 @@ def check(lowered: Lowered) -> None:
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_levels_agree_with_pytorch(name: str) -> None:
-    layer, shape = FRAMES[name]
-    program = imported(layer(), shape)
+    program = model(name)
     check(plain(prepare(program)))
     check(plain(prepare(program, "w8a8"), "w8a8"))
     if name in WITH_LANES:
@@ -71,8 +78,7 @@ def test_levels_agree_with_pytorch(name: str) -> None:
 def test_csim_agrees(tmp_path: Path) -> None:
     batch: list[Lowered] = []
     for name in WITH_LANES:
-        layer, shape = FRAMES[name]
-        program = imported(layer(), shape)
+        program = model(name)
         batch += [with_lanes(prepare(program), 1), plain(prepare(program, "w8a8"), "w8a8")]
     batch.append(side_by_side(prepare(in_columns(), "w8a8"), 4))
     check_csim(batch, tmp_path)
@@ -82,8 +88,7 @@ def test_rtl_agrees_cycle_by_cycle() -> None:
     """Integer models, two frames one after the other: the lines of the first are gone when the second comes."""
     cores: list[Core] = []
     for name in ("stride", "residual", "into dense"):
-        layer, shape = FRAMES[name]
-        lowered = plain(prepare(imported(layer(), shape), "w8a8"), "w8a8")
+        lowered = plain(prepare(model(name), "w8a8"), "w8a8")
         cores.append(Core(lowered, name))
     cores.append(Core(side_by_side(prepare(in_columns(), "w8a8"), 4), "columns"))
     for core, program in zip(cores, build(cores), strict=True):
@@ -164,6 +169,7 @@ def test_several_columns_a_cycle() -> None:
     assert 3 * cycles(four) < 2 * cycles(one)
 
 
+@cache
 def in_columns() -> Program:
     body = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.MaxPool2d(3, 2, 1), nn.Conv2d(4, 2, 3))
     return imported(body, (1, 2, 8, 16))

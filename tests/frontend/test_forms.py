@@ -111,10 +111,14 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", LAYERS)
-def test_layers_without_overlapping_windows(name: str) -> None:
-    build, shape = LAYERS[name]
-    answers_as_pytorch(make(build), seeded(shape))
+def test_layers_without_overlapping_windows() -> None:
+    """All of them side by side in one model, each with an input of its own."""
+
+    def forward(m: Any, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(layer(x) for layer, x in zip(m.layers, inputs, strict=True))
+
+    module = make(lambda: Lambda(forward, layers=nn.ModuleList(build() for build, _ in LAYERS.values())))
+    answers_as_pytorch(module, *(seeded(shape) for _, shape in LAYERS.values()), names=list(LAYERS))
 
 
 def test_a_patch_embedding_is_one_product_of_its_own_name() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from penstock.compiler.backend.rtl.primitives import Primitive, source
+from penstock.profiling.cache import CacheStore, content_key
 
 HERE = Path(__file__).parent
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
+VERILATOR_FLAGS = ("--cc", "--top-module", "bench", "--prefix", "Vbench", "-Wno-fatal", "-Wno-WIDTH",
+                   "-Wno-UNOPTFLAT", "-O3", "--Mdir", "obj")  # fmt: skip
+CXX_FLAGS = ("-std=c++20", "-ffp-contract=off", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0")
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,10 @@ def instance(case: Case) -> str:
 
 
 def build(cases: Sequence[Case], folder: Path, cells: str = "", defines: Sequence[str] = ()) -> Path:
-    """Verilates and compiles a bench in the folder: the executable. `cells` model what a define instantiates."""
+    """Verilates and compiles a bench in the folder, once for each content: the executable.
+
+    `cells` model what a define instantiates.
+    """
     outputs = [f"output [{container_bits(c.core.output) - 1}:0] y_{c.name}" for c in cases]
     head = ", ".join(["input clk", "input ce", "input [63:0] a", "input [63:0] b", "input [63:0] c", *outputs])
     top = "\n".join([f"module bench({head});", *map(instance, cases), "endmodule\n"])
@@ -83,29 +91,40 @@ def build(cases: Sequence[Case], folder: Path, cells: str = "", defines: Sequenc
         "\n".join(["static std::vector<Case> all_cases(const Vbench& bench) {", "return {", *rows, "};", "}\n"])
     )
     root = verilator_root()
-    include = ["-I", str(root / "include"), "-I", "obj", "-I", "."]
-    options = ["-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
-    compiler = ["g++", "-std=c++20", "-ffp-contract=off", *options, *include]
-    with ThreadPoolExecutor(2) as pool:  # the runtime needs nothing of the model, and no optimisation
-        runtime = [
-            pool.submit(run, [*compiler, "-O0", "-c", str(root / "include" / name), "-o", f"{name}.o"], folder)
-            for name in RUNTIME
-        ]
-        run([str(root / "bin" / "verilator_bin"), "--cc", "--top-module", "bench", "--prefix", "Vbench", "-Wno-fatal",
-             "-Wno-WIDTH", "-Wno-UNOPTFLAT", "-O3", "--Mdir", "obj",
-             *(f"-D{name}" for name in defines), *names, "bench.sv"],
-            folder, {"VERILATOR_ROOT": str(root)})  # fmt: skip
-        for done in runtime:
-            done.result()
-        sources = [*map(str, sorted(folder.glob("obj/Vbench*.cpp"))), str(HERE / "primitive_bench.cpp")]
-        objects = [f"{Path(name).stem}.o" for name in sources]
-        for done in [
-            pool.submit(run, [*compiler, "-O1", "-c", name, "-o", target], folder)
-            for name, target in zip(sources, objects, strict=True)
-        ]:
-            done.result()
-    run(["g++", "-o", "bench", *objects, *(f"{name}.o" for name in RUNTIME), "-pthread"], folder)
+    verilate = [str(root / "bin" / "verilator_bin"), *VERILATOR_FLAGS, *(f"-D{name}" for name in defines),
+                *names, "bench.sv"]  # fmt: skip
+    compiler = ["g++", *CXX_FLAGS, "-I", str(root / "include"), "-I", "obj", "-I", "."]
+    texts = [path.read_text() for path in (*sorted(folder.iterdir()), HERE / "primitive_bench.cpp")]
+    version = [run([verilate[0], "--version"], folder), run(["g++", "--version"], folder)]
+    store = CacheStore("benches", keep=16)
+    key = content_key(texts, verilate, compiler, version)
+    with store.making(key):
+        if not store.path(key).is_file():
+            run(verilate, folder, {"VERILATOR_ROOT": str(root)})
+            compile_bench(folder, compiler, root)
+            shutil.copy(folder / "bench", store.path(f".{key}"))
+            store.path(f".{key}").replace(store.path(key))
+            store.prune()
+        shutil.copy(store.path(key), folder / "bench")
     return folder / "bench"
+
+
+def compile_bench(folder: Path, compiler: Sequence[str], root: Path) -> None:
+    """The model and its bench as one text, for headers take most of the time of many small ones; likewise Verilator's
+    runtime, which needs no optimisation."""
+    texts = {
+        "model": [*sorted(folder.glob("obj/Vbench*.cpp")), HERE / "primitive_bench.cpp"],
+        "runtime": [root / "include" / name for name in RUNTIME],
+    }
+    for name, paths in texts.items():
+        (folder / f"{name}.cpp").write_text("".join(f'#include "{path}"\n' for path in paths))
+    commands = [
+        [*compiler, level, "-c", f"{name}.cpp", "-o", f"{name}.o"]
+        for level, name in (("-O1", "model"), ("-O0", "runtime"))
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda command: run(command, folder), commands))
+    run(["g++", "-o", "bench", "model.o", "runtime.o", "-pthread"], folder)
 
 
 def measure(executable: Path, vectors: int, seed: int) -> dict[str, Outcome]:

@@ -196,20 +196,14 @@ def test_a_soft_end_hands_the_step_back_without_counting(service: Service) -> No
     assert_legal(service.events(run))
 
 
-def test_steps_queued_while_nobody_runs_are_done_later(service: Service) -> None:
-    run = service.submit(*(node("echo", f"e{i}") for i in range(20)))
+def test_steps_queued_while_nobody_runs_are_done_later_once_by_several_workers(service: Service) -> None:
+    run = service.submit(*(node("echo", f"e{i}") for i in range(100)))
     service.dispatcher()
     time.sleep(0.5)
-    service.worker()
-    assert service.wait(run).state == RunState.SUCCEEDED
-    assert len(trace(service)) == 20
-
-
-def test_several_workers_and_dispatchers_do_every_step_once(service: Service) -> None:
+    assert service.run_of(run).state == RunState.QUEUED
+    service.dispatcher()
     for _ in range(2):
-        service.dispatcher()
         service.worker()
-    run = service.submit(*(node("echo", f"e{i}") for i in range(100)))
     assert service.wait(run).state == RunState.SUCCEEDED
     assert Counter(trace(service)) == Counter(f"e{i} ran" for i in range(100))
     assert all(step.fence == 1 for step in service.steps(run).values())
@@ -237,20 +231,26 @@ def test_a_busy_worker_leaves_the_next_step_to_an_idle_one(service: Service) -> 
     assert service.wait(long).state == RunState.CANCELLED
 
 
-@pytest.mark.parametrize("how", ["signal", "order"])
-def test_a_drained_worker_ends_its_step_and_takes_no_other(service: Service, how: str) -> None:
-    service.dispatcher()
-    first = service.worker(PENSTOCK_CONCURRENCY="1")
-    long, later = service.submit(node("sleep", seconds=8)), service.submit(node("echo", trace="later"))
-    service.until(lambda: trace(service))
-    if how == "signal":
-        first.send_signal(signal.SIGUSR1)
-    else:
+def test_a_drained_worker_ends_its_step_and_takes_no_other(service: Service) -> None:
+    """Drained by a signal; then by an order the one that takes its place."""
+
+    def drain_by_signal() -> None:
+        worker.send_signal(signal.SIGUSR1)
+
+    def drain_by_order() -> None:
         with connect(service.environment["PENSTOCK_REDIS_URL"]) as broker:
-            order_drain(broker, next(sign.name for sign in signs(broker)))
-    assert first.wait(QUIET_SECONDS) == 0
-    assert service.run_of(long).state == RunState.SUCCEEDED
-    assert service.steps(long)["sleep"].fence == 1
-    assert service.run_of(later).state == RunState.QUEUED
-    service.worker()
-    assert service.wait(later).state == RunState.SUCCEEDED
+            order_drain(broker, next(sign.name for sign in signs(broker) if str(worker.pid) in sign.name))
+
+    service.dispatcher()
+    worker = service.worker(PENSTOCK_CONCURRENCY="1")
+    for number, drain in enumerate((drain_by_signal, drain_by_order)):
+        long = service.submit(node("sleep", seconds=8, trace=f"long{number}"))
+        later = service.submit(node("echo", trace="later"))
+        service.until(lambda number=number: trace(service, f"long{number}"))  # pyright: ignore[reportUnknownLambdaType]
+        drain()
+        assert worker.wait(QUIET_SECONDS) == 0
+        assert service.run_of(long).state == RunState.SUCCEEDED
+        assert service.steps(long)["sleep"].fence == 1
+        assert service.run_of(later).state == RunState.QUEUED
+        worker = service.worker(PENSTOCK_CONCURRENCY="1")
+        assert service.wait(later).state == RunState.SUCCEEDED

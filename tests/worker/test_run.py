@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from penstock.db.schema.states import RunState
 from penstock.services.jobs.runs import check_model
 from penstock.services.steps.graph import run_steps
 from penstock.services.store import ContentStore
-from tests.fixtures.service import Service, assert_legal
+from penstock.services.supervisor.postgres import EmbeddedPostgres
+from tests.fixtures.service import Service, assert_legal, fresh_service
 
 MODEL = b"""
 import torch
@@ -77,11 +79,13 @@ def complete_in_study(service: Service, run: Run) -> int:
         return tx.connection.execute(count, {"name": run.id}).scalar_one()
 
 
-@pytest.fixture
-def running(service: Service) -> Service:
-    service.worker()
-    service.dispatcher()
-    return service
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, postgres: EmbeddedPostgres) -> Iterator[Service]:
+    """One worker and one dispatcher with the bodies of the service, for runs beside each other's."""
+    with fresh_service(tmp_path_factory.mktemp("home"), postgres, "penstock.services.steps.bodies") as service:
+        service.worker()
+        service.dispatcher()
+        yield service
 
 
 def test_a_model_becomes_a_package(running: Service) -> None:

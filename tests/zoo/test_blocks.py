@@ -26,6 +26,7 @@ from penstock.compiler.pipeline.verify import (
 from penstock.compiler.program import Program
 from penstock.profiling.csim import build_csim
 from penstock.profiling.tool_runner import ToolRunner
+from tests.compiler.test_chain import check_csim as check_csim_of_batch
 
 BLOCKS = [
     f"zoo:{family}?mode={mode}" for family in ("gpt2", "llama", "qwen", "gemma") for mode in ("prefill", "decode")
@@ -70,12 +71,16 @@ def test_random_masks_are_never_negative() -> None:
 def check_chain(model: str, quantize: str | None, folder: Path, random_sets: int = 1) -> None:
     lowered = lowered_of(import_model(model), quantize)
     frames = make_inputs(lowered, random_sets=random_sets)
+    check_above_cpp(lowered, frames)
+    check_csim(lowered, frames, folder)
+
+
+def check_above_cpp(lowered: Lowered, frames: list[list[np.ndarray]]) -> None:
     for comparison in verify_levels(lowered, frames):
         assert comparison.equal, comparison
     pytorch = verify_pytorch(lowered)
     assert pytorch is not None
     assert pytorch.equal, pytorch
-    check_csim(lowered, frames, folder)
 
 
 def check_csim(lowered: Lowered, frames: list[list[np.ndarray]], folder: Path) -> None:
@@ -84,9 +89,12 @@ def check_csim(lowered: Lowered, frames: list[list[np.ndarray]], folder: Path) -
     assert result.equal, result
 
 
-@pytest.mark.parametrize("model", ["zoo:gpt2?d=8&heads=2&ffn=8&seq=2", "zoo:llama?mode=decode&cache=3"])
-def test_small_blocks_agree_at_every_level(model: str, tmp_path: Path) -> None:
-    check_chain(model, "w8a8", tmp_path)
+def test_small_blocks_agree_at_every_level(tmp_path: Path) -> None:
+    models = ["zoo:gpt2?d=8&heads=2&ffn=8&seq=2", "zoo:llama?mode=decode&cache=3"]
+    batch = [lowered_of(import_model(model), "w8a8") for model in models]
+    for lowered in batch:
+        check_above_cpp(lowered, make_inputs(lowered, random_sets=1))
+    check_csim_of_batch(batch, tmp_path, models)
 
 
 @pytest.mark.slow
@@ -102,9 +110,5 @@ def test_blocks_of_256_by_32_agree_at_every_level(family: str, tmp_path: Path) -
     """Eighteen million pipeline slots each. In floats they are among the models of tests/compiler/test_models.py."""
     lowered = lowered_of(import_model(f"zoo:{family}?size=small"), "w8a8")
     frames = make_inputs(lowered, random_sets=0)
-    for comparison in verify_levels(lowered, frames):
-        assert comparison.equal, comparison
-    pytorch = verify_pytorch(lowered)
-    assert pytorch is not None
-    assert pytorch.equal, pytorch
+    check_above_cpp(lowered, frames)
     check_csim(lowered, frames, tmp_path)

