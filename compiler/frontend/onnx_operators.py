@@ -60,7 +60,10 @@ class Call:
             raise NotTranslatableError(f"{name}={given!r}")
 
 
-TORCH_TYPES = {"float32": torch.float32, "int32": torch.int32, "int64": torch.int64, "bool": torch.bool}
+TORCH_TYPES = {
+    "float32": torch.float32, "int32": torch.int32, "int64": torch.int64, "bool": torch.bool,
+    "int8": torch.int8, "uint8": torch.uint8,
+}  # fmt: skip
 Translation = Callable[[Call, Inputs], Result]
 
 

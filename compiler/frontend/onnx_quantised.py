@@ -15,7 +15,6 @@ from torch import Tensor
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.frontend.onnx_operators import (
-    TORCH_TYPES,
     Call,
     Inputs,
     NotTranslatableError,
@@ -25,7 +24,6 @@ from penstock.compiler.frontend.onnx_operators import (
 QONNX_DOMAINS = ("qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general")
 QONNX_OPERATORS = ("Quant", "BipolarQuant", "Trunc")
 
-TORCH_TYPES |= {"int8": torch.int8, "uint8": torch.uint8}
 _PARAMETERS = "scales, zero points and widths are constants"
 _ROUNDING: dict[str, Callable[[Tensor], Tensor]] = {
     "ROUND": torch.round,

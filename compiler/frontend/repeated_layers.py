@@ -29,7 +29,8 @@ class LayerCall:
     form: pytree.TreeSpec
     others: tuple[Any, ...]
     """Every leaf of the arguments; None where a tensor stands."""
-    outputs: tuple[torch.Tensor | None, ...]
+    outputs: tuple[Any, ...]
+    """Every leaf of what it answered."""
     answer: pytree.TreeSpec
 
     def arguments(self, tensors: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:

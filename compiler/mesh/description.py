@@ -19,7 +19,7 @@ from penstock.compiler.mesh.machine import Machine, MeshMemory, MeshNetwork, Mes
 
 FOLDER = Path(__file__).parent / "data"
 MOST_BYTES = 1 << 18
-MeshKind = TypeVar("Kind")
+MeshKind = TypeVar("MeshKind")
 _FIELDS = {
     "": {"name", "title", "clock_mhz", "dims", "unit", "core", "memory", "mux", "network"},
     "unit": {"name", "kind", "shape", "cycles", "start"},

@@ -128,7 +128,7 @@ def _computed(statement: MeshCompute, operands: list[MeshArray], counters: MeshC
     elif kind == "index":
         found = _grid(statement.shape, bounds[0].strides, bounds[0].base.at(counters))
     elif kind == "cumsum":
-        found = np.cumsum(operands[0], axis=axes[0])
+        found = np.cumsum(operands[0], axis=min(axes))
     elif kind.startswith("reduce_"):
         reduce: Callable[..., MeshArray] = {"sum": np.sum, "max": np.max, "min": np.min}[kind.removeprefix("reduce_")]
         found = reduce(operands[0], axis=axes)

@@ -121,9 +121,9 @@ def _rounds(most: MeshInts) -> tuple[MeshInts, MeshInts, MeshInts]:
     waves, phases = most.shape
     counts = most.ravel()
     total = int(counts.sum())
-    within = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-    wave = np.repeat(np.repeat(np.arange(waves), phases), counts)
-    phase = np.repeat(np.tile(np.arange(phases), waves), counts)
+    within: MeshInts = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    wave: MeshInts = np.repeat(np.repeat(np.arange(waves), phases), counts)
+    phase: MeshInts = np.repeat(np.tile(np.arange(phases), waves), counts)
     # before all rounds stands one of no phase, in which the first tiles are asked for
     return np.append(0, wave), np.append(-1, phase), np.append(0, within)
 

@@ -75,7 +75,7 @@ def _qdq(*, per_channel: bool, zero: int, scale: float, group: int = 1, residual
     constants = {
         "s": np.float32(scale), "z": np.int8(zero), "t": np.float32(0.25), "u": np.uint8(0),
         "w": NUMBERS.integers(-128, 128, (channels, channels // group, 3, 3)).astype(np.int8),
-        "ws": np.float32([2.0**-n for n in range(5, 9)]) if per_channel else np.float32(2.0**-7),
+        "ws": np.array([2.0**-n for n in range(5, 9)], np.float32) if per_channel else np.float32(2.0**-7),
         "wz": np.zeros(channels, np.int8) if per_channel else np.int8(0),
     }  # fmt: skip
     return graph(nodes, {"x": [1, channels, 5, 5]}, ["y"], constants, opset=21)
@@ -147,7 +147,7 @@ def test_the_bits_are_those_of_the_reference(name: str, tmp_path: Path) -> None:
     ("change", "code", "text"),
     [
         ({"s": np.float32(0)}, "unsupported-op", "a scale of 0"),
-        ({"ws": np.float32([1, 1, 1])}, "unsupported-op", "scales or zero points of shape"),
+        ({"ws": np.array([1, 1, 1], np.float32)}, "unsupported-op", "scales or zero points of shape"),
         ({"s": None}, "dynamic-shape", "depends on the model's inputs"),
     ],
 )

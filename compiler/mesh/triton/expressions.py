@@ -31,8 +31,8 @@ _ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[float, float], float]
     ast.Add: ("add", operator.add),
     ast.Sub: ("sub", operator.sub),
     ast.Mult: ("mul", operator.mul),
-    ast.Div: ("div", operator.truediv),
-    ast.FloorDiv: ("", operator.floordiv),
+    ast.Div: ("div", lambda a, b: a / b),
+    ast.FloorDiv: ("", lambda a, b: a // b),
     ast.Mod: ("", operator.mod),
     ast.MatMult: ("dot", operator.matmul),
 }
