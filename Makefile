@@ -16,6 +16,9 @@ PIP_FLAGS ?=
 FIND_PYTHON = for p in $(PYTHON) python3 python3.12 python3.11 python3.13 python3.14 python; do \
 	  "$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, $1))' 2>/dev/null && echo "$$p" && break; done
 
+# Where an image turns it off, each process of the tests would compile each module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 $(STAMP): pyproject.toml constraints.txt
 	@python=$$($(call FIND_PYTHON,13)); [ -n "$$python" ] || python=$$($(call FIND_PYTHON,15)); \
 	if [ -z "$$python" ]; then echo "penstock needs Python 3.11 to 3.14: install one, or say make PYTHON=/path/to/python" >&2; exit 1; fi; \

@@ -37,6 +37,9 @@ BENCHMARKS: dict[str, Benchmark] = {
         "benchmarks.blocks", "decoder blocks in W8A8, searched and simulated: cycles beside bandwidth and arithmetic"
     ),
     "claims": Benchmark("benchmarks.claims", "steps claimed and finished a second, on an embedded Postgres"),
+    "cnn": Benchmark(
+        "benchmarks.cnn", "convolutional networks in W8A8 under published budgets of DSPs: frames a second, efficiency"
+    ),
     "compile": Benchmark("benchmarks.compile_blocks", "seconds per stage, decoder blocks of real size to HLS C++"),
     "csynth": Benchmark(
         "benchmarks.csynth_networks", "csynth's latency against RTL, and the simulator's fed with csynth"
@@ -56,6 +59,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "kernels": Benchmark(
         "benchmarks.kernels", "matrix kernels and layers in fp32 under three DSP budgets, beside published designs"
+    ),
+    "mesh": Benchmark(
+        "benchmarks.mesh", "Triton kernels planned onto meshes, beside fixed templates; the model beside the simulator"
     ),
     "models": Benchmark(
         "benchmarks.models", "models that people have through penstock compile: which compile, agree and fit"

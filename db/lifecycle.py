@@ -105,6 +105,14 @@ def extend_run(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> Run:
     return after
 
 
+def tell(tx: Transaction, run_id: str, key: str, queues: tuple[str, str], payload: Json) -> bool:
+    """Say what a step lacked that waited for it in a queue that nobody serves; False if it waits for nothing."""
+    told = tx.steps.move_to(run_id, key, queues, payload)
+    if told:
+        tx.queues.announce()
+    return told
+
+
 def claim_next(
     tx: Transaction,
     queues: Sequence[str],

@@ -14,6 +14,14 @@ SHORTLIST, MEASURE, LINK, REPLAY, CHECK = "shortlist", "measure", "link", "repla
 WHAT_IF = "what-if"
 VITIS_HLS, VIVADO = "vitis_hls", "vivado"
 
+SPACE = "space"
+"""In the result of the explore step: what can be decided, for programs that search by themselves."""
+TO_BE_TOLD = "to-be-told"
+"""The queue of trials whose setting an agent is still to tell: no worker serves it."""
+TOLD = "told"
+"""In the payload of such a trial: its setting, once it was told."""
+EXPLAINED = ("explanation", "constraints")
+"""In the result of a trial's step."""
 FIRST_TURN = 1
 """Trials that are added after a design was chosen begin another turn: its choice, its check and its package."""
 

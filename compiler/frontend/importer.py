@@ -162,7 +162,8 @@ def _state(found: _Exported, number: int, ports: list[str]) -> KeptState:
     touched = values_read([*graph["before"], *graph["after"]])
     direct = one.node in entering and one.node not in touched
     direct = direct and result in leaving and result not in touched and graph["results"].count(result) == 1
-    port, place = (ports[entering.index(one.node)], leaving.index(result)) if direct else (None, None)
+    port: int | None = ports[entering.index(one.node)] if direct else None
+    place: int | None = leaving.index(result) if direct else None
     return KeptState(one.name, number, number, port, place, one.dim, one.positions)
 
 

@@ -22,6 +22,7 @@ from penstock.compiler.frontend.quiet import quiet_torch
 from penstock.compiler.reference import (
     LIBRARIES,
     FileReference,
+    LayersReference,
     LibraryReference,
     LinalgReference,
     ModelReference,
@@ -37,7 +38,8 @@ _EVALUATION_KEYS = {"name", "inputs", "labels"}
 
 def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedModel:
     """`weights=False` builds the module with shapes only: large models then need neither time nor memory."""
-    assert not isinstance(reference, LinalgReference | TaskReference)  # text is no PyTorch module
+    # text is no PyTorch module, and layers are found in the model that holds them
+    assert not isinstance(reference, LinalgReference | TaskReference | LayersReference)
     where = str(reference)
     if isinstance(reference, OnnxReference):
         from penstock.compiler.frontend.onnx_graph import load_onnx  # needs the package onnx, which other models do not

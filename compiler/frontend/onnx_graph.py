@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend import onnx_recurrent, onnx_shapes
+from penstock.compiler.frontend import onnx_quantised, onnx_recurrent, onnx_shapes
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.onnx_file import MOST_ELEMENTS, OnnxFile, OnnxInput, read_onnx
 from penstock.compiler.frontend.onnx_operators import OPERATORS, TORCH_TYPES, Call, NotTranslatableError, OnnxOperator
@@ -35,6 +35,7 @@ SAMPLE_SEED = 0
 _SHAPE_READERS = ("Shape", "Size")
 assert onnx_shapes  # their operators are in the table
 assert onnx_recurrent
+_QUANTISED = {(domain, name) for domain in onnx_quantised.QONNX_DOMAINS for name in onnx_quantised.QONNX_OPERATORS}
 
 
 class OnnxNode(nn.Module):
@@ -113,9 +114,12 @@ class _Builder:
         if node.op_type == "Constant":
             self.constants[node.output[0]] = _tensor(_constant(node, where), where)
             return
-        operator = OPERATORS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        plain = node.domain in ("", "ai.onnx")
+        known_here = plain != (node.op_type in onnx_quantised.QONNX_OPERATORS)
+        known_here = known_here and (plain or (node.domain, node.op_type) in _QUANTISED)
+        operator = OPERATORS.get(node.op_type) if known_here else None
         if operator is None:
-            domain = f"{node.domain}." if node.domain not in ("", "ai.onnx") else ""
+            domain = "" if plain else f"{node.domain}."
             raise PenstockError(
                 code="unsupported-op", what=f"the ONNX operator {domain}{node.op_type} is not supported", where=where,
                 hint="export the model without it, or do this step before or after the model",
@@ -153,7 +157,7 @@ class _Builder:
                 raise PenstockError(
                     code="dynamic-shape",
                     what=f"input {position} of {node.op_type} ({given[position]!r}) depends on the model's inputs",
-                    where=where, limit="shapes, axes and bounds are known at compile time",
+                    where=where, limit=operator.limit,
                     hint="export the model with fixed shapes, or do this step before or after the model",
                 )  # fmt: skip
 

@@ -68,15 +68,19 @@ Translation = Callable[[Call, Inputs], Result]
 class OnnxOperator:
     translate: Translation
     static: tuple[int, ...] = ()
+    limit: str = "shapes, axes and bounds are known at compile time"
+    """Why its static inputs are constants."""
 
 
 OPERATORS: dict[str, OnnxOperator] = {}
 
 
-def operator(*names: str, static: tuple[int, ...] = ()) -> Callable[[Translation], Translation]:
+def operator(
+    *names: str, static: tuple[int, ...] = (), limit: str = OnnxOperator.limit
+) -> Callable[[Translation], Translation]:
     def register(function: Translation) -> Translation:
         for name in names:
-            OPERATORS[name] = OnnxOperator(function, static)
+            OPERATORS[name] = OnnxOperator(function, static, limit)
         return function
 
     return register

@@ -29,7 +29,7 @@ class LayerCall:
     form: pytree.TreeSpec
     others: tuple[Any, ...]
     """Every leaf of the arguments; None where a tensor stands."""
-    outputs: tuple[torch.Tensor, ...]
+    outputs: tuple[torch.Tensor | None, ...]
     answer: pytree.TreeSpec
 
     def arguments(self, tensors: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -104,11 +104,14 @@ def find_layers(model: LoadedModel, path: str) -> tuple[RepeatedLayers, tuple[to
     return layers, outputs
 
 
-def _repetition(model: LoadedModel, path: str) -> list[tuple[str, nn.Module]]:
+_Row = list[tuple[str, nn.Module]]
+
+
+def _repetition(model: LoadedModel, path: str) -> _Row:
     """The longest row of modules of one form at a path; without one, the row with the most weights anywhere."""
     modules = dict(model.module.named_modules())
-    rows = {
-        name: max(_rows(name, module), key=_weight, default=[])
+    rows: dict[str, _Row] = {
+        name: max(_rows(name, module), key=_weight, default=_Row())
         for name, module in modules.items() if isinstance(module, nn.ModuleList | nn.Sequential)
     }  # fmt: skip
     if path:
@@ -122,7 +125,7 @@ def _repetition(model: LoadedModel, path: str) -> list[tuple[str, nn.Module]]:
             )  # fmt: skip
         found = rows.get(path, [])
     else:
-        found = max(rows.values(), key=_weight, default=[])
+        found = max(rows.values(), key=_weight, default=_Row())
     if len(found) < 2:
         raise PenstockError(
             code="no-layers", what=f"nothing repeats in {path or 'the model'}", where=model.reference,
@@ -133,7 +136,7 @@ def _repetition(model: LoadedModel, path: str) -> list[tuple[str, nn.Module]]:
     return found
 
 
-def _rows(path: str, container: nn.Module) -> list[list[tuple[str, nn.Module]]]:
+def _rows(path: str, container: nn.Module) -> list[_Row]:
     children = [(f"{path}.{name}" if path else name, child) for name, child in container.named_children()]
     rows = [list(row) for _, row in groupby(children, key=lambda pair: _form(pair[1]))]
     return [row for row in rows if len(row) > 1 and any(True for _ in row[0][1].parameters())]
@@ -144,7 +147,7 @@ def _form(module: nn.Module) -> tuple[Any, ...]:
     return type(module), repr(module), state
 
 
-def _weight(row: list[tuple[str, nn.Module]]) -> int:
+def _weight(row: _Row) -> int:
     return sum(p.numel() for _, module in row for p in module.parameters())
 
 

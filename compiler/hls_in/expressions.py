@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from abc import ABC, abstractmethod
 from typing import Any
 
 from penstock.compiler.hls_in.bindings import INSTEAD, ArrayView, NameScope, Slot, StreamView, kind_of, unsupported
@@ -35,7 +36,7 @@ FUNCTIONS: dict[str, Any] = {
 """Functions of floats that fold where all is constant."""
 
 
-class ExpressionWalk:
+class ExpressionWalk(ABC):
     """The part of the walk that evaluates; statements and loops are in elaborate.py and nests.py."""
 
     graph: ValueGraph
@@ -83,8 +84,8 @@ class ExpressionWalk:
                     tree[1], f"an expression of kind {tree[0]!r}", "write it with numbers, arrays and streams"
                 )
 
-    def called(self, tree: Tree) -> KernelValue:
-        raise NotImplementedError
+    @abstractmethod
+    def called(self, tree: Tree) -> KernelValue: ...
 
     def truth(self, node: KernelValue) -> KernelValue:
         if node.kind == "bool":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 
@@ -40,11 +41,11 @@ class Functions(PragmaWalk):
     result: KernelValue | None
     loop_numbers: dict[int, int]
 
-    def block(self, tree: Tree, own_scope: bool = True) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def block(self, tree: Tree, own_scope: bool = True) -> None: ...
 
-    def statement(self, tree: Tree, label: str = "") -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def statement(self, tree: Tree, label: str = "") -> None: ...
 
     def function_body(self, function: Tree) -> list[Region]:
         """A function's own items, with its names bound already."""

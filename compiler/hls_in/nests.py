@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable
 
 from penstock.compiler.hls_in.bindings import NameScope, Slot, kind_of, unsupported, where
@@ -26,8 +27,8 @@ from penstock.compiler.hls_in.syntax import (
 
 
 class Nests(Functions):
-    def statements(self, trees: list[Tree], pragmas: Iterable[Pragma] = ()) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def statements(self, trees: list[Tree], pragmas: Iterable[Pragma] = ()) -> None: ...
 
     @contextlib.contextmanager
     def under(self, condition: KernelValue | None) -> Generator[None]:

@@ -6,6 +6,7 @@ The rules and where they were seen are in README.md of this folder. Times are (c
 from __future__ import annotations
 
 from collections import Counter as Count
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -101,22 +102,24 @@ def graph_balanced(item: Pipeline | Straight) -> bool:
 def _ordered(nodes: list[KernelValue]) -> list[KernelValue]:
     """Every node after what it needs."""
     known = set(nodes)
+    return _in_order(nodes, lambda node: [other for other in _needs(node) if other in known])
+
+
+def _in_order(roots: list[KernelValue], needed: Callable[[KernelValue], Iterable[KernelValue]]) -> list[KernelValue]:
+    """The roots and all that they need, each after what it needs."""
     seen: set[KernelValue] = set()
     result: list[KernelValue] = []
-    for root in nodes:
-        if root in seen:
+    waiting = [(root, False) for root in reversed(roots)]
+    while waiting:
+        node, done = waiting.pop()
+        if done:
+            result.append(node)
             continue
-        waiting: list[tuple[KernelValue, bool]] = [(root, False)]
-        while waiting:
-            node, done = waiting.pop()
-            if done:
-                result.append(node)
-                continue
-            if node in seen:
-                continue
-            seen.add(node)
-            waiting.append((node, True))
-            waiting += [(other, False) for other in _needs(node) if other in known and other not in seen]
+        if node in seen:
+            continue
+        seen.add(node)
+        waiting.append((node, True))
+        waiting += [(other, False) for other in needed(node) if other not in seen]
     return result
 
 
@@ -218,21 +221,7 @@ def _values(node: KernelValue) -> tuple[KernelValue, ...]:
 
 def _between(start: KernelValue, end: KernelValue) -> list[KernelValue]:
     """Nodes that `end` needs, in order, up to `start`."""
-    seen: set[KernelValue] = set()
-    result: list[KernelValue] = []
-    waiting: list[tuple[KernelValue, bool]] = [(end, False)]
-    while waiting:
-        node, done = waiting.pop()
-        if done:
-            result.append(node)
-            continue
-        if node in seen:
-            continue
-        seen.add(node)
-        waiting.append((node, True))
-        if node is not start:
-            waiting += [(arg, False) for arg in _values(node) if arg not in seen]
-    return result
+    return _in_order([end], lambda node: () if node is start else _values(node))
 
 
 def _ports(nodes: list[KernelValue], delays: Delays) -> list[IiLimit]:

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from penstock.compiler.evidence import Evidence
+from penstock.compiler.strict_record import Record
 
 Cycles = Annotated[int | None, Field(ge=0, description="clock cycles; null: not measured")]
 Count = Annotated[int | None, Field(ge=0, description="null: not measured")]
 Share = Annotated[float | None, Field(ge=0, description="used / available; null: not measured")]
 Ratio = Annotated[float | None, Field(ge=0, le=1, description="null: not measured")]
 From = Annotated[Evidence | None, Field(description="where the figures come from; null: nothing was measured")]
-
-
-class Record(BaseModel):
-    """Frozen, and strict about names: a misspelt field is an error, not a missing figure."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def check_evidence(evidence: Evidence | None, figures: Sequence[object]) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from penstock.compiler.evidence import EVIDENCE, EVIDENCE_KINDS
 from penstock.compiler.package.report import Report, SearchResult
-from penstock.compiler.package.space import EvaluatedSettings, SpaceInfo
 from penstock.compiler.package.verdict import ModelVerdict
+from penstock.compiler.search_space import EvaluatedSettings, SpaceInfo
 
 _DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 _REPORT = "report.schema.json"

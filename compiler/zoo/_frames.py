@@ -27,3 +27,10 @@ def seeded(
                 bound = (3 / parameter[0].numel()) ** 0.5
                 parameter.uniform_(-bound, bound, generator=generator)
     return module.eval(), (torch.randn(shape, generator=generator),)
+
+
+class Mean(nn.Module):
+    """The average of each channel."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mean((2, 3))

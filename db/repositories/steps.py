@@ -137,6 +137,19 @@ class Steps(Repository):
             counts[run_id][kind, state] = count
         return counts
 
+    def move_to(self, run_id: str, key: str, queues: tuple[str, str], payload: Json) -> bool:
+        """Have a step that has not begun wait in the second queue and no longer in the first, with more in its payload.
+
+        False if it is not in the first one.
+        """
+        self.scope.require_lock(run_id)
+        moved = update(steps).where(
+            steps.c.run_id == run_id, steps.c.key == key, steps.c.queue == queues[0],
+            steps.c.state.in_((StepState.BLOCKED, StepState.QUEUED)),
+        )  # fmt: skip
+        values = {"queue": queues[1], "payload": steps.c.payload.concat(cast(dict(payload), steps.c.payload.type))}
+        return self.connection.execute(moved.values(values)).rowcount == 1
+
     def next_number(self, run_id: str, kind: str) -> int:
         """One more than the highest number that a step of one kind has in its payload."""
         number = cast(steps.c.payload["number"].astext, Integer)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import Design
-from penstock.compiler.errors import PenstockError, nearest
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Platform, Resources, load_platform
 from penstock.compiler.platforms.routing import routing_of
@@ -20,6 +20,7 @@ from penstock.dse.evaluation.assemble_tasks import TaskAssembler
 from penstock.dse.evaluation.caps import allowed_by
 from penstock.dse.evaluation.energy import RunCost, operations_uj, run_cost
 from penstock.dse.evaluation.fitting import fitted, may_fit_otherwise
+from penstock.dse.evaluation.given_depths import given_depths
 from penstock.dse.evaluation.objectives import (
     BANDWIDTH_SHARE,
     DEFAULT_GOAL,
@@ -33,7 +34,6 @@ from penstock.dse.evaluation.routing import RoutingUse, routing_use
 from penstock.dse.fifo import (
     DesignSizing,
     SizingProgress,
-    check_depths,
     depths_where_paths_meet,
     prefetched,
     runs_through,
@@ -49,7 +49,7 @@ from penstock.dse.space.tiling import Params, TilingOptions, TilingSpace, Value
 from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.model import DesignFigures, DesignModel
 from penstock.profiling.network import TaskNetwork
-from penstock.profiling.simulated import simulate_design
+from penstock.profiling.protocol import ProfilingError
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class Evaluation:
     evidence: Evidence = "modelled"
     sizing_note: str = ""
     """What sizing its FIFOs left undone, where its budget ended first."""
+    assumed: bool = False
+    """Nothing has shown yet that it runs through: FIFOs where paths meet are as deep as the model says."""
 
     @cached_property
     def measures(self) -> dict[str, float]:
@@ -129,16 +131,6 @@ class Evaluation:
         return [name for name, violation in self.constraints.items() if violation > 0]
 
 
-def _check_named(given: Mapping[str, int], channels: Mapping[str, int]) -> None:
-    """A depth for a channel that the design has not is a mistake, not a wish."""
-    if unknown := sorted(set(given) - set(channels)):
-        raise PenstockError(
-            code="unknown-channel", what="there is no such FIFO in the design", where=f"fifo_depths.{unknown[0]}",
-            limit=f"{len(channels)} of them",
-            hint=nearest(unknown[0], sorted(channels), "check the names in the design record"),
-        )  # fmt: skip
-
-
 _REMEMBERED = 1024
 _IN_MEMORIES = "with memories built otherwise"
 _WHERE_PATHS_MEET = 1 / 8
@@ -189,6 +181,7 @@ class Evaluator:
         object.__setattr__(self, "_timing", DesignModel(self.platform, self.clock_mhz))
         object.__setattr__(self, "_dies", DieCheck(self.platform))
         object.__setattr__(self, "_seen", OrderedDict[Hashable, Evaluation]())
+        object.__setattr__(self, "_run_through", dict[Hashable, bool]())
         object.__setattr__(self, "_arithmetic_uj", operations_uj(graph))
 
     @property
@@ -212,6 +205,17 @@ class Evaluator:
     def evaluate(self, params: Params) -> Evaluation:
         """Model the design that a setting means, with FIFO depths that let it run at its own pace.
 
+        One that keeps to the limits is seen to run through, by simulation where nothing else says so.
+        """
+        found = self.assume(params)
+        while found.assumed and found.feasible:
+            self._simulate(found)
+            found = self.assume(params)
+        return found
+
+    def assume(self, params: Params) -> Evaluation:
+        """The same, where depths that the model says suffice are believed: for searches that look at very many.
+
         Many settings mean the same design; one that was modelled lately is not modelled again.
         """
         if params.get("allocation") == FITTED:
@@ -224,6 +228,18 @@ class Evaluator:
         """A setting's objectives and constraints."""
         found = self.evaluate(params)
         return found.values, found.constraints
+
+    def _simulate(self, found: Evaluation) -> None:
+        """See whether a design runs through with the depths that were assumed; where not, it is modelled anew."""
+        seen: OrderedDict[Hashable, Evaluation] = self.__dict__["_seen"]
+        network, meaning = self.assembler.network(found.design), self.meaning(found.design)
+        shown = runs_through(network, self.platform, self.clock_mhz, found.design.fifo_depths)
+        self.__dict__["_run_through"][meaning] = shown
+        for key in [key for key, one in seen.items() if one.assumed and self.meaning(one.design) == meaning]:
+            if shown:
+                seen[key] = replace(seen[key], assumed=False)
+            else:
+                del seen[key]
 
     def _remembered(self, key: Hashable, params: Params, model: Callable[[], Evaluation]) -> Evaluation:
         seen: OrderedDict[Hashable, Evaluation] = self.__dict__["_seen"]
@@ -290,7 +306,12 @@ class Evaluator:
                 code="bad-design", what=f"the design is for platform {design.platform}", where="platform",
                 limit=f"it is evaluated for {self.platform.name}", hint="change the record or the option",
             )  # fmt: skip
-        return self._model(replace(design, clock_mhz=self.clock_mhz), {})
+        given = replace(design, clock_mhz=self.clock_mhz)
+        found = self._model(given, {})
+        if found.assumed:
+            self._simulate(found)
+            found = self._model(given, {})
+        return found
 
     def tightened(
         self,
@@ -334,44 +355,35 @@ class Evaluator:
         again = self._model(evaluation.design.with_fifo_depths(depths), {})
         return replace(again, params=evaluation.params, sizing_note=note)
 
-    def _check_depths(self, network: TaskNetwork, free: DesignFigures, depths: Mapping[str, int]) -> None:
-        """Depths that are not safe whatever the times are must be seen to run through."""
-        try:
-            check_depths(free.channels, depths)
-        except PenstockError as unsafe:
-            simulation = simulate_design(network.with_depths(depths), self.platform, self.clock_mhz)
-            if simulation.deadlock is None:
-                return
-            full = [wait.channel for wait in simulation.deadlock.cycle if wait.cause == "full"]
-            named = next((name for name in full if name in depths), unsafe.where)
-            enough = safe_depths(free.channels).get(named, 0)
-            raise PenstockError(
-                code="unsafe-depth", what=f"the design stops for ever: {simulation.deadlock}",
-                where=f"fifo_depths.{named}", limit=f"its depth is {depths.get(named)}",
-                hint=f"give it {enough} tokens, or leave its depth to the tool",
-            ) from unsafe  # fmt: skip
-
     def _model(self, design: Design, params: dict[str, Value]) -> Evaluation:
         timing: DesignModel = self.__dict__["_timing"]
         network = self.assembler.network(design)
         free = timing.figures(network, bounded=False)
-        depths = safe_depths(free.channels, design.prefetch_bits)
+        depths, assumed = safe_depths(free.channels, design.prefetch_bits), False
         if design.fifo_depths or self.assembler.declared_depths:
-            _check_named(design.fifo_depths, depths)
-            depths |= {**self.assembler.declared_depths, **design.fifo_depths}
-            self._check_depths(network, free, depths)
+            known = {**depths, **self.assembler.declared_depths}
+            depths = given_depths(network, self.platform, self.clock_mhz, free.channels, known, design.fifo_depths)
         else:
             room = _WHERE_PATHS_MEET * self.may_use.memory_bits
-            depths = depths_where_paths_meet(network, self.platform, self.clock_mhz, free.channels, depths, room)
+            held = depths_where_paths_meet(free.channels, depths, room)
+            if held != depths:
+                shown: bool | None = self.__dict__["_run_through"].get(self.meaning(design))
+                depths, assumed = depths if shown is False else held, shown is None
+        try:
+            figures = timing.with_depths(free, network, depths)
+        except ProfilingError as stopped:
+            if not assumed or stopped.kind != "deadlock":
+                raise
+            depths, assumed = safe_depths(free.channels, design.prefetch_bits), False
+            figures = timing.with_depths(free, network, depths)
         design = design.with_fifo_depths(depths)
-        figures = timing.with_depths(free, network, depths)
         limits: Resources = self.platform.limits
         cost = run_cost(network, self.platform, self.arithmetic_uj)
         dies: DieCheck = self.__dict__["_dies"]
         shares, fullest = figures.resources.share_of(limits), dies.fullest(network, figures)
         routing = routing_of(self.platform)
         use = routing_use(network, routing) if routing is not None else None
-        found = Evaluation(params, design, figures, shares, cost, self.goal, fullest, use)
+        found = Evaluation(params, design, figures, shares, cost, self.goal, fullest, use, assumed=assumed)
         return self._as_recorded(found, network) if design.memories else found
 
     def _as_recorded(self, evaluation: Evaluation, network: TaskNetwork) -> Evaluation:

@@ -79,7 +79,16 @@ class _Descent:
                 len(self.seen) < self.most * _WORTH_ANOTHER and not self._is_enough(min(found, key=_rank))
             ):
                 found.append(self._descend(start, rounds))
-        return Descended(self._elsewhere(min(found, key=_rank)), len(self.seen))
+        return Descended(self._seen_to_run(self._elsewhere(min(found, key=_rank))), len(self.seen))
+
+    def _seen_to_run(self, best: Evaluation) -> Evaluation:
+        """The best that runs through: all were modelled as if the depths of their FIFOs sufficed."""
+        while True:
+            shown = self.evaluator.evaluate(best.params)
+            if _rank(shown) <= _rank(best):
+                return shown
+            self.seen[_key(best.params)] = shown
+            best = min((one for one in self.seen.values() if one is not None), key=_rank)
 
     def _elsewhere(self, best: Evaluation) -> Evaluation:
         """From the best with a few kernels walked otherwise, for as long as there are settings left."""
@@ -267,13 +276,17 @@ class _Descent:
         """The design of a state; None if it cannot be laid out, or if enough were tried."""
         if any(value not in self.choices[name] for name, value in state.items()):
             return None
-        key = tuple(state[name] for name in sorted(state))
+        key = _key(state)
         if key not in self.seen and len(self.seen) < self.most:
             try:
-                self.seen[key] = self.evaluator.evaluate(state)
+                self.seen[key] = self.evaluator.assume(state)
             except PenstockError:  # it cannot be laid out or scheduled
                 self.seen[key] = None
         return self.seen.get(key)
+
+
+def _key(state: Mapping[str, Value]) -> tuple[Value, ...]:
+    return tuple(state[name] for name in sorted(state))
 
 
 def _rank(evaluation: Evaluation) -> _Rank:

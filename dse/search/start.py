@@ -25,6 +25,8 @@ _QUICKLY_MODELLED = 12
 """Kernels up to which more than the first guess is filled; larger tiles too, whose size limits lanes."""
 _SMALLER = (70, 55, 40, 28, 20, 14, 10, 7, 5, 3, 2, 1)
 """Percent of the limits at which the best walks are tried too: the other end of the Pareto front."""
+_SMALLER_OF_MANY = (40, 14, 5)
+"""Of models of many kernels: each of these designs is simulated, which takes ten seconds for a GPT-2 block."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ def starting_settings(
     settings: list[dict[str, Value]] = []
     if found is not None:
         best = dict(found.best.params)
-        smaller = [share for share in _SMALLER if share in choices[SHARE] and share < int(best[SHARE])]
+        shares = _SMALLER if len(evaluator.space.graph.operations) <= _QUICKLY_MODELLED else _SMALLER_OF_MANY
+        smaller = [share for share in shares if share in choices[SHARE] and share < int(best[SHARE])]
         settings += [best, *({**best, SHARE: share} for share in smaller)]
     if set(choices["allocation"]) != {FITTED}:
         settings += [within(params, choices) for params in _guesses(evaluator)]

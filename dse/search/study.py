@@ -33,6 +33,8 @@ from penstock.dse.search.storage import OwnStorage, SharedStorage
 from penstock.dse.space.tiling import Choices, Conditions, Params, Value
 
 _ORIGIN, _FIRST, _INDEX = "origin", "first", "index"
+AGENT = "an agent"
+"""Where a setting is from that a program outside decided."""
 
 optuna.logging.get_logger("optuna").setLevel(logging.WARNING)  # a line a trial is the caller's to write
 
@@ -141,6 +143,11 @@ class Study:
         """How many settings there are to try, where all of them are known."""
         return None if self._grid is None else len(self._grid)
 
+    def begin(self, index: int, params: Params) -> Asked:
+        """The trial at a place of the search, with a setting that an agent decided."""
+        with self._still_there():
+            return self._ask_own((), index, None, params)
+
     def ask(self, index: int | None = None, evaluate: Answering | None = None) -> Asked:
         """The next trial: one of the first settings, a queued one, or what the sampler proposes.
 
@@ -169,13 +176,18 @@ class Study:
                     params |= self._decode({name: found})
         return Asked(trial.number, params)
 
-    def _ask_own(self, trials: Sequence[FrozenTrial], index: int | None, evaluate: Answering | None) -> Asked:
+    def _ask_own(
+        self, trials: Sequence[FrozenTrial], index: int | None, evaluate: Answering | None, told: Params | None = None
+    ) -> Asked:
         """A whole setting, which is written as one and not parameter by parameter."""
         storage = self._storage
         trial_id, number = storage.begin(self._study_id)
         place = number if index is None else index
         noted = {} if index is None else {_INDEX: str(index)}
-        if place < len(self._first):
+        if told is not None:
+            proposal = Proposal((), dict(told), None)
+            noted[_ORIGIN] = AGENT
+        elif place < len(self._first):
             params, origin = self._first[place]
             proposal = Proposal((), dict(params), None)
             noted |= {_ORIGIN: origin} if origin else {}

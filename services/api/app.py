@@ -39,6 +39,7 @@ from penstock.services.api.plumbing.middleware import BodyLimit, NoTokenInUrl, R
 from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.api.routes import (
     accounts,
+    agents,
     contents,
     designs,
     events,
@@ -67,21 +68,8 @@ DATABASE_CONNECTIONS = 10
 ROUTERS = tuple(
     part.router
     for part in (
-        *(
-            health,
-            models,
-            runs,
-            searches,
-            designs,
-            removal,
-            events,
-            results,
-            profiles,
-            contents,
-            webhooks,
-            workers,
-            accounts,
-        ),
+        *(health, models, runs, searches, agents, designs, removal, events, results),
+        *(profiles, contents, webhooks, workers, accounts),
         *(runs_pages, run_pages, trials_pages, design_pages, compare_pages),
         *(submit_pages, shared_pages, service_pages, sign_in),
     )

@@ -52,7 +52,7 @@ def evaluate(
 ) -> int:
     """Model the designs that settings of MODEL's space mean, and say what each costs and which limits it keeps."""
     with documented_exit_codes():
-        from penstock.compiler.package.space import EvaluatedSettings
+        from penstock.compiler.search_space import EvaluatedSettings
         from penstock.dse.bounds.bound import lower_bound
         from penstock.services.jobs.space import evaluated, read_settings
 

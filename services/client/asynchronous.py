@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import httpx
 from pydantic import BaseModel
 
+from penstock.compiler.search_space import SpaceInfo
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
     EventOut,
@@ -43,6 +44,9 @@ from penstock.services.client.limits import LimitFound, compare_limits, limits_o
 from penstock.services.client.model_source import ModelSource, opened
 from penstock.services.client.patience import RETRIES, Patience, pause_before_retry
 from penstock.services.client.states import chosen_trial_of, is_over, run_id, started
+
+_BETWEEN_LOOKS = 0.2
+"""Seconds: a trial takes a second or so."""
 
 D = TypeVar("D", bound=BaseModel)
 
@@ -203,6 +207,28 @@ class AsyncClient:
 
     async def trial(self, run: str, number: int) -> TrialDetail:
         return await self._ask(calls.trial(run, number))
+
+    async def space(self, run: str) -> SpaceInfo:
+        """What can be decided in a run's search, once it has begun: waited for."""
+        while True:
+            try:
+                return await self._ask(calls.space(run))
+            except ServiceError as error:
+                if error.code != "no-search-yet" or is_over(await self.run(run)):
+                    raise
+            await asyncio.sleep(_BETWEEN_LOOKS)
+
+    async def ask(self, run: str, trials: int, *, key: str = "") -> list[int]:
+        """The numbers of further trials whose settings you tell. The run chooses when all of them have ended."""
+        return (await self._ask(calls.ask(run, trials, key))).trials
+
+    async def tell(self, run: str, number: int, params: Mapping[str, Any] | None) -> TrialDetail:
+        """Tell the setting of a trial that you asked for, and wait for what it costs; with None the search decides."""
+        found = await self._ask(calls.tell(run, number, params))
+        while found.state in ("blocked", "queued", "running"):
+            await asyncio.sleep(_BETWEEN_LOOKS)
+            found = await self.trial(run, number)
+        return found
 
     async def replay(self, run: str, number: int) -> RunDetail:
         """The run that evaluates the trial again."""

@@ -12,8 +12,10 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from penstock.compiler.search_space import SpaceInfo
 from penstock.services.api.answers.schemas import (
     ArtifactList,
+    AskedTrials,
     HealthOut,
     LoginLink,
     MeOut,
@@ -149,6 +151,19 @@ def collect(days: float, dry_run: bool) -> ApiCall[Collected]:
 
 def extend(run_id: str, trials: int, key: str) -> ApiCall[RunDetail]:
     return ApiCall("POST", f"{_run(run_id)}/extend", RunDetail, body={"trials": trials}, headers=_once(key))
+
+
+def space(run_id: str) -> ApiCall[SpaceInfo]:
+    return ApiCall("GET", f"{_run(run_id)}/space", SpaceInfo)
+
+
+def ask(run_id: str, trials: int, key: str) -> ApiCall[AskedTrials]:
+    return ApiCall("POST", f"{_run(run_id)}/ask", AskedTrials, body={"trials": trials}, headers=_once(key))
+
+
+def tell(run_id: str, number: int, params: Mapping[str, Any] | None) -> ApiCall[TrialDetail]:
+    body = {"params": None if params is None else dict(params)}
+    return ApiCall("POST", f"{_run(run_id)}/trials/{number}/tell", TrialDetail, body=body)
 
 
 def replay(run_id: str, number: int) -> ApiCall[RunDetail]:

@@ -127,19 +127,23 @@ def pause_or_resume(tx: Transaction, run_id: str, change: Callable[[Transaction,
     return run
 
 
-def extend_run(tx: Transaction, run_id: str, count: int, most: int, quotas: Quotas = NO_QUOTAS) -> Run:
-    """Give a run further trials; one that had chosen chooses again."""
+def extend_run(
+    tx: Transaction, run_id: str, count: int, most: int, quotas: Quotas = NO_QUOTAS, *, told: bool = False
+) -> Run:
+    """Give a run further trials, whose settings may be `told` later; one that had chosen chooses again."""
     run = tx.runs.lock(find_run(tx, run_id).id)
     check_quotas(tx, run.owner if run else None, quotas, trials=count)
     model = tx.models.get(run.model_id) if run is not None else None
     if run is None or model is None:
         raise no_run(run_id)
-    steps = further_steps(tx, run, model, count, most)
+    steps = further_steps(tx, run, model, count, most, told=told)
     tx.runs.merge_options(run.id, {EXTENDED: int(run.options.get(EXTENDED) or 0) + count})
     return lifecycle.extend_run(tx, run.id, steps)
 
 
-def further_steps(tx: Transaction, run: Run, model: Model, count: int, most: int) -> tuple[NewStep, ...]:
+def further_steps(
+    tx: Transaction, run: Run, model: Model, count: int, most: int, *, told: bool = False
+) -> tuple[NewStep, ...]:
     """More trials before the choice if that can still wait, else a turn of their own with another choice."""
     steps = {step.key: step for step in tx.steps.list_except(run.id, TRIAL)}
     _check_extendable(run, steps)
@@ -150,10 +154,10 @@ def further_steps(tx: Transaction, run: Run, model: Model, count: int, most: int
     turn = max((int(s.payload.get("turn", FIRST_TURN)) for s in steps.values() if s.kind == SELECT), default=FIRST_TURN)
     waits = str(last_before_choice(run.options).in_turn(turn))
     if steps[waits].state == StepState.BLOCKED:
-        return trial_steps(count, run.options, first=first, turn=turn, needs=(EXPLORE,))
+        return trial_steps(count, run.options, first=first, turn=turn, needs=(EXPLORE,), told=told)
     # what is being chosen now ends first: it counts on the study being at rest
     before = (in_turn(PACKAGE, turn),) if run.state not in RUN_TERMINAL else (EXPLORE,)
-    trials = trial_steps(count, run.options, first=first, turn=turn + 1, needs=before)
+    trials = trial_steps(count, run.options, first=first, turn=turn + 1, needs=before, told=told)
     return (*choosing_steps(model, run.options, turn + 1), *trials)
 
 

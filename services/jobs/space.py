@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.compiler.errors import PenstockError, nearest
-from penstock.compiler.package.space import EvaluatedSetting, ParameterInfo, SpaceInfo
+from penstock.compiler.search_space import EvaluatedSetting, ParameterInfo, SpaceInfo
 from penstock.dse.bounds.bound import GoalBounds, LowerBound
 from penstock.dse.evaluation.evaluate import Evaluator
-from penstock.dse.search.samplers import means_something
-from penstock.dse.space.tiling import TilingSpace, Value
+from penstock.dse.search.samplers import means_something, within
+from penstock.dse.space.tiling import Choices, Params, TilingSpace, Value
 
 MOST_SETTINGS = 1000
 """In one file: an evaluation takes milliseconds to a second."""
@@ -21,9 +21,15 @@ MOST_SETTINGS = 1000
 
 def space_of(evaluator: Evaluator) -> SpaceInfo:
     """The whole space; an error where no design of it keeps to the limits."""
-    space, goal, bounds = evaluator.space, evaluator.goal, GoalBounds(evaluator)
+    bounds = GoalBounds(evaluator)
     bounds.check_possible()
-    bound, usual = bounds.of_goal(), space.settings({})
+    return described(evaluator, evaluator.space.choices, bounds.of_goal())
+
+
+def described(evaluator: Evaluator, choices: Choices, bound: LowerBound) -> SpaceInfo:
+    """As far as it is open."""
+    space, goal, usual = evaluator.space, evaluator.goal, evaluator.space.settings({})
+    guess = space.fitted_setting() or space.default_params()
     return SpaceInfo(
         model=evaluator.program.name,
         platform=evaluator.platform.name,
@@ -33,10 +39,15 @@ def space_of(evaluator: Evaluator) -> SpaceInfo:
         limits=tuple(limit.text for limit in goal.limits),
         may_use=evaluator.may_use.as_dict(),
         parameters=tuple(
-            ParameterInfo(name=name, values=values, usual=usual[name], needs=dict(space.conditions.get(name, {})))
-            for name, values in space.choices.items()
+            ParameterInfo(
+                name=name,
+                values=values,
+                usual=usual[name] if usual[name] in values else values[0],
+                needs=dict(space.conditions.get(name, {})),
+            )
+            for name, values in choices.items()
         ),
-        guess=space.fitted_setting() or space.default_params(),
+        guess=within(guess, choices),
         bound=bound.value,
         bound_reason=bound.reason,
     )
@@ -82,6 +93,11 @@ def _checked(given: Any, space: TilingSpace, where: str) -> dict[str, Value]:
                 limit="choices: " + ", ".join(map(str, values))[:200], hint="take one of the choices",
             )  # fmt: skip
         params[name] = found
+    return whole(params, space)
+
+
+def whole(params: Params, space: TilingSpace) -> dict[str, Value]:
+    """A setting with all that means something, usual where it does not say."""
     settings = space.settings(params)
     return {name: v for name, v in settings.items() if means_something(name, settings, space.conditions)}
 

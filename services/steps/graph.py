@@ -27,6 +27,7 @@ from penstock.services.step_kinds import (
     SELECT,
     SHORTLIST,
     STEP_KINDS,
+    TO_BE_TOLD,
     TRIAL,
     VERIFY,
     WHAT_IF,
@@ -95,11 +96,16 @@ def trial_steps(
     first: int = 0,
     turn: int = FIRST_TURN,
     needs: tuple[str, ...] = (),
+    told: bool = False,
 ) -> tuple[NewStep, ...]:
-    """One step a trial. A trial that fails costs itself only; what looks at the best of them sees what there is."""
+    """One step a trial. A trial that fails costs itself only; what looks at the best of them sees what there is.
+
+    Those that are to be `told` their setting wait in a queue that nobody serves.
+    """
     after = str(last_before_choice(options or {}).in_turn(turn))
+    queue = TO_BE_TOLD if told else STEP_KINDS[TRIAL].queue
     return tuple(
-        replace(_step(TRIAL, number, payload={"number": number}, needed_by=(after,)), needs=needs)
+        replace(_step(TRIAL, number, payload={"number": number}, needed_by=(after,)), needs=needs, queue=queue)
         for number in range(first, first + count)
     )
 

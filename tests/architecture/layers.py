@@ -25,8 +25,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "compiler.dialects compiler.design compiler.platforms compiler.zoo",
         "compiler.analysis compiler.package.xrt compiler.tasks",
         "compiler.interpreter compiler.schedule",
-        "compiler.plan compiler.simulator compiler.backend compiler.backend.rtl.primitives compiler.tasks.lowering",
-        "compiler.transforms",
+        "compiler.plan compiler.simulator compiler.backend compiler.backend.rtl.primitives compiler.tasks.lowering"
+        " compiler.mesh",
+        "compiler.transforms compiler.mesh.triton",
         "compiler.frontend.libraries compiler.backend.hls compiler.backend.rtl compiler.hls_in",
         "compiler.frontend",
         "compiler.backend.rtl.shell compiler.pipeline",

@@ -87,7 +87,8 @@ def test_a_port_belongs_to_one_task_and_serves_one_layer_after_the_other() -> No
     readers: dict[int, set[str]] = {}
     for port in ports:
         for use in port.value.uses:
-            task = use.operation.parent_op().parent_op()  # type: ignore[union-attr]
+            around = use.operation.parent_op()
+            task = around.parent_op() if around is not None else None
             if isinstance(use.operation, nest.LoadOp) and isinstance(task, stream.TaskOp):
                 readers.setdefault(port.axi.bundle.data, set()).add(task.sym_name.data)
     assert all(len(names) == 1 for names in readers.values()), "HLS gives a bundle to one task of a dataflow"

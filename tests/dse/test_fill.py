@@ -13,9 +13,9 @@ from penstock.dse.search.start import plan, starting_settings
 from tests.compiler.designs import Dense, build_network
 
 
-def evaluator_of(platform: str, kind: str = "float32") -> Evaluator:
-    layers = (Dense(128, False, False), Dense(64, False, False))
-    return Evaluator.create(build_network(kind, 16, 64, layers, seed=1), platform)
+def evaluator_of(platform: str, *widths: int) -> Evaluator:
+    layers = tuple(Dense(width, False, False) for width in widths or (128, 64))
+    return Evaluator.create(build_network("float32", 16, 64, layers, seed=1), platform)
 
 
 @pytest.mark.parametrize("platform", ["zcu104", "ecp5-85k"])
@@ -43,17 +43,17 @@ def test_a_device_on_which_nothing_fits() -> None:
 
 
 def test_a_search_starts_with_full_devices() -> None:
-    evaluator = evaluator_of("zcu104")
+    evaluator = evaluator_of("zcu104", 64)
     space = evaluator.space
     settings, modelled = starting_settings(evaluator)
-    assert (settings, modelled) == starting_settings(evaluator_of("zcu104"))
+    assert (settings, modelled) == starting_settings(evaluator_of("zcu104", 64))
     assert modelled > len(settings)
     guess = evaluator.evaluate(space.default_params())
     best, *others = (evaluator.evaluate(params) for params in settings)
     assert settings[0]["allocation"] == "fitted"
     assert all(best.values <= one.values for one in others), "the best walks come first"
     assert all(one.feasible for one in (best, *others))
-    assert 2 * best.figures.latency < guess.figures.latency
+    assert 3 * best.figures.latency < 2 * guess.figures.latency
     assert len(settings) == len({evaluator.evaluate(params).design.digest() for params in settings})
 
 

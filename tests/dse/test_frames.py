@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.fifo import depths_where_paths_meet, runs_through, safe_depths
 from penstock.dse.lanes.stores import Stores, stands_still, walked_frames, weight_bits
 from penstock.dse.space.tiling import TilingOptions
-from penstock.profiling.model import DesignModel
+from penstock.profiling.model import ChannelFigures, DesignModel
 from tests.compiler.frames import FRAMES, imported
 
 
@@ -50,7 +51,26 @@ def test_fifos_where_paths_meet_hold_no_whole_tensors() -> None:
     platform, clock = evaluator.platform, evaluator.clock_mhz
     free = DesignModel(platform, clock).figures(network, bounded=False)
     whole = safe_depths(free.channels)
-    assert depths_where_paths_meet(network, platform, clock, free.channels, whole, 1e9) == whole
-    held = depths_where_paths_meet(network, platform, clock, free.channels, whole, 0)
+    assert depths_where_paths_meet(free.channels, whole, 1e9) == whole
+    held = depths_where_paths_meet(free.channels, whole, 0)
     assert sum(held.values()) < sum(whole.values()) / 2
     assert runs_through(network, platform, clock, held)
+
+
+@pytest.mark.parametrize("wrong", [2, 3, 6])
+def test_depths_that_were_believed_wrongly_give_way_to_safe_ones(wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the model says of depths, what is evaluated runs through."""
+    program = prepare(imported(FRAMES["residual"][0](), FRAMES["residual"][1]), "w8a8")
+
+    def believed(channels: Sequence[ChannelFigures], depths: Mapping[str, int], _: float) -> dict[str, int]:
+        return {**depths, **{c.name: wrong for c in channels if c.kind == "stream"}}
+
+    monkeypatch.setattr("penstock.dse.evaluation.evaluate.depths_where_paths_meet", believed)
+    evaluator = Evaluator.create(program, "u55c", quantize="w8a8", options=TilingOptions(max_lanes=64))
+    params = evaluator.space.default_params()
+    found = evaluator.evaluate(params)
+    assert not found.assumed
+    depths = found.design.fifo_depths
+    network = evaluator.assembler.network(found.design)
+    assert runs_through(network, evaluator.platform, evaluator.clock_mhz, depths)
+    assert evaluator.evaluate_design(replace(found.design, fifo_depths={})).design.fifo_depths == depths

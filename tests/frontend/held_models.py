@@ -47,6 +47,8 @@ class Attention(nn.Module):
         super().__init__()
         self.q, self.k, self.v, self.o = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
         self.heads, self.head = heads, WIDTH // heads
+        self.keys: torch.Tensor
+        self.values: torch.Tensor
         self.register_buffer("keys", torch.zeros(PLACES, heads, self.head))
         self.register_buffer("values", torch.zeros(PLACES, heads, self.head))
         self.register_buffer("count", torch.zeros(1, dtype=torch.int64))

@@ -45,7 +45,7 @@ def test_recurrent_operators_mean_what_onnx_says(name: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 def test_recurrent_layers_both_ways_are_pytorchs(kind: Callable[..., nn.Module], tmp_path: Path) -> None:
     layer = make(lambda: kind(4, HIDDEN, 2, bidirectional=True))
-    path = export(layer, (torch.zeros(STEPS),), tmp_path / "net.onnx", opset_version=17)
+    path = export(layer, (torch.zeros(2, 1, 4),), tmp_path / "net.onnx", opset_version=17)
     program = prepare(import_model(str(path)))
     assert program.samples is not None
     with torch.no_grad():

@@ -130,27 +130,25 @@ def test_what_crashes_comes_back(shared: Up, program: str) -> None:
     assert eventually(back)
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGINT,
-        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
-        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
-    ],
-)
+def ends_in_order(running: Up, folder: Path, number: signal.Signals) -> None:
+    pids = running.pids()
+    assert len(pids) >= 6
+    code, said = running.stop(number)
+    assert code == 0
+    assert said.rstrip().endswith("stopped")
+    assert not alive(pids)
+    assert not listens(running.url)
+    assert not (folder / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_in_order(folder: Path, number: signal.Signals) -> None:
     with up(myself(), folder) as running:
-        pids = running.pids()
-        assert len(pids) >= 6
-        code, said = running.stop(number)
-        assert code == 0
-        assert said.rstrip().endswith("stopped")
-        assert not alive(pids)
-        assert not listens(running.url)
-        assert not (folder / "run").exists()
+        ends_in_order(running, folder, number)
 
 
-def test_a_killed_supervisor_leaves_nothing_and_starts_again(folder: Path) -> None:
+def test_a_killed_supervisor_leaves_nothing_and_starts_again_until_it_is_interrupted(folder: Path) -> None:
     with up(myself(), folder) as running:
         pids = running.pids()
         running.process.kill()
@@ -159,6 +157,7 @@ def test_a_killed_supervisor_leaves_nothing_and_starts_again(folder: Path) -> No
         assert not listens(running.url)
     with up(myself(), folder) as again:
         assert get(f"{again.url}/v1/health")["workers_alive"] >= 1
+        ends_in_order(again, folder, signal.SIGINT)
 
 
 def test_an_interrupted_start_leaves_nothing(folder: Path) -> None:

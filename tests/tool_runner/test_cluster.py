@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,10 +36,10 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
     return CLUSTERS[request.param]
 
 
-def command(tmp_path: Path, script: str, **fields: object) -> ToolCommand:
+def command(tmp_path: Path, script: str, **fields: Any) -> ToolCommand:
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
-    return ToolCommand(("sh", "-c", script), work, tmp_path / "logs", **fields)  # type: ignore[arg-type]
+    return ToolCommand(("sh", "-c", script), work, tmp_path / "logs", **fields)
 
 
 def runner(cluster: Cluster) -> ClusterRunner:

@@ -12,8 +12,11 @@ from penstock.db import Transaction, lifecycle
 from penstock.db.schema.records import Run, Trial
 from penstock.db.schema.states import RunState, StepState
 from penstock.dse.search.forgetting import forget_study
+from penstock.dse.search.study import AGENT
 from penstock.services.api.plumbing.options import ApiOptions
+from penstock.services.jobs.agents import ask_trials, tell_trial
 from penstock.services.jobs.runs import further_steps
+from penstock.services.step_kinds import SPACE
 from penstock.services.steps.bodies.candidates import first_of_each
 from penstock.services.steps.graph import EXPLORE, replay_steps
 from penstock.services.supervisor.postgres import EmbeddedPostgres
@@ -133,6 +136,30 @@ def run_alone(service: Service, run: Run, number: int) -> Run:
     )
 
 
+@pytest.mark.slow
+def test_an_agent_takes_part_and_the_run_chooses_what_it_found(running: Service) -> None:
+    run = submit(running, MODEL, trials=2)
+    until_searching(running, run)
+    asked = running.database.run(lambda tx: ask_trials(tx, run.id, 2, 100))[1]
+    guess = running.steps(run)[EXPLORE].result[SPACE]["guess"]
+    running.database.run(lambda tx: tell_trial(tx, run.id, asked[0], guess | {"limit_share": 40}))
+    running.database.run(lambda tx: tell_trial(tx, run.id, asked[1], None))
+    ended = running.wait(run)
+    assert ended.state == RunState.SUCCEEDED, running.explain(run)
+    trials = {trial.number: trial for trial in trials_of(running, run)}
+    assert set(asked) <= set(trials)
+    assert trials[asked[0]].params["limit_share"] == 40
+    assert trials[asked[0]].origin == AGENT
+    assert trials[asked[1]].origin == ""
+    result = running.steps(run)[f"trial/{asked[0]:04}"].result
+    assert "sets the pace" in result["explanation"]
+    assert max(result["constraints"].values()) <= 0
+    again = running.database.run(lambda tx: ask_trials(tx, run.id, 1, 100))[1]
+    running.database.run(lambda tx: tell_trial(tx, run.id, again[0], {}))
+    assert running.wait(run).state == RunState.SUCCEEDED, running.explain(run)
+    assert "package@2" in running.steps(run)
+
+
 def test_what_is_equal_stands_where_its_best_does() -> None:
     """One setting may have been recorded twice with other figures, by other releases."""
     found = first_of_each([("a", 1.0), ("b", 1.1), ("a", 1.2), ("c", 1.3)], lambda one: {"setting": one[0]})
@@ -155,7 +182,8 @@ def searched(service: Service, **options: Any) -> tuple[Run, dict[str, list[Any]
     run = submit(service, MODEL, **options)
     ended = service.wait(run)
     assert ended.state == RunState.SUCCEEDED, dict(ended.error or {})
-    return run, service.steps(run)[EXPLORE].result["parameters"]
+    space = service.steps(run)[EXPLORE].result[SPACE]
+    return run, {one["name"]: one["values"] for one in space["parameters"]}
 
 
 @pytest.mark.slow

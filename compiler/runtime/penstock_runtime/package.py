@@ -182,8 +182,12 @@ class Package:
         if STATES not in self.paths():
             return None
         found = [
-            State(**{**one, "initial": [self._array(path) for path in one["initial"]]}) for one in self.json(STATES)
-        ]
+            State(
+                one["name"], one["input"], one["output"], one["port"], one["result"], one["dim"], one["positions"],
+                [self._array(path) for path in one["initial"]],
+            )
+            for one in self.json(STATES)
+        ]  # fmt: skip
         return States(found, self.ports(), self.json("interface.json"))
 
     def host_samples(self) -> Samples | None:

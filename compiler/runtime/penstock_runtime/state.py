@@ -134,7 +134,7 @@ class States:
         argument = entry["argument"]
         if argument not in self._places:
             size = int(np.prod(port.shape))
-            numbers = np.arange(1, size + 1).reshape(entry.get("valid", entry["shape"]))
+            numbers: Array = np.arange(1, size + 1).reshape(entry.get("valid", entry["shape"]))
             memory = to_memory(numbers, {**entry, "dtype": "int64"}).reshape(-1)
             places = np.full(size + 1, -1, np.int64)
             places[memory] = np.arange(memory.size)

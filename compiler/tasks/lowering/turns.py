@@ -23,7 +23,7 @@ def merged(items: Items) -> Items:
                 continue
             for earlier in range(later):
                 before, other = items[earlier]
-                if type(other) is not type(one) or other.port is not one.port:  # type: ignore[union-attr]
+                if not _same_access(one, other):
                     continue
                 whole = _whole(before, tests)
                 if whole is None:
@@ -34,6 +34,11 @@ def merged(items: Items) -> Items:
             if changed:
                 break
     return items
+
+
+def _same_access(one: Get | Put, other: Simple) -> bool:
+    kind = Get if isinstance(one, Get) else Put
+    return isinstance(other, kind) and other.port is one.port
 
 
 def _whole(one: Tests, other: Tests) -> Tests | None:

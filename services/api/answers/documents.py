@@ -32,7 +32,7 @@ from penstock.services.api.answers.schemas import (
 )
 from penstock.services.run_options import EXTENDED
 from penstock.services.run_summary import RunSummary
-from penstock.services.step_kinds import TRIAL, StepKey
+from penstock.services.step_kinds import EXPLAINED, TRIAL, StepKey
 
 _LONG_WAIT = timedelta(seconds=15)
 
@@ -168,10 +168,10 @@ def trial_out(row: TrialRow, chosen: int | None) -> TrialOut:
     )
 
 
-def trial_detail(row: TrialRow, chosen: int | None, design: Json | None) -> TrialDetail:
-    """A trial with its design, once it has one."""
-    known = trial_out(row, chosen).model_dump()
-    return TrialDetail.model_validate(known | {"design": dict(design) if design is not None else None})
+def trial_detail(row: TrialRow, chosen: int | None, design: Json | None, why: Json | None = None) -> TrialDetail:
+    """A trial with its design, once it has one, and `why` it is as it is, from the result of its step."""
+    known = trial_out(row, chosen).model_dump() | {"design": dict(design) if design is not None else None}
+    return TrialDetail.model_validate(known | {n: v for n, v in (why or {}).items() if n in EXPLAINED})
 
 
 def artifact_out(artifact: Artifact, steps: Mapping[str, str]) -> ArtifactOut:
@@ -316,7 +316,7 @@ def _waiting_for(run: Run, steps: Sequence[Step], counts: Mapping[tuple[str, str
     if running or trials_running or not (queued or counts.get((TRIAL, StepState.QUEUED), 0)):
         return ""
     if not queued:
-        return "trials are queued and no worker has taken one yet"
+        return "trials are queued that no worker has taken yet, or that an agent is still to tell"
     since = min(step.queued_at for step in queued if step.queued_at is not None)
     first = next(step for step in queued if step.queued_at == since)
     if now - since < _LONG_WAIT:

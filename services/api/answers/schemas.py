@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
@@ -45,6 +45,14 @@ class MoreTrials(RequestBody):
     """How far to extend a run."""
 
     trials: StrictInt = Field(ge=1, le=MOST_TRIALS, description="further designs to try")
+
+
+class ToldSetting(RequestBody):
+    """The setting of a trial."""
+
+    params: dict[Annotated[str, Field(max_length=200)], Any] | None = Field(
+        max_length=2000, description="usual ones may be left out; null: the search's own sampler decides"
+    )
 
 
 class ZooReference(RequestBody):
@@ -218,12 +226,24 @@ class TrialOut(Given):
     worker: str | None
     error: ErrorOut | None
     created_at: datetime | None
-    origin: str = Field("", description="the trial of an earlier run whose setting it took over, if it did")
+    origin: str = Field("", description="the trial of an earlier run, or the agent, that its setting is from, if it is")
     version: str = Field("", description="of Penstock, its code and its tables, when it was evaluated")
 
 
 class TrialDetail(TrialOut):
     design: dict[str, Any] | None = Field(description="the design's record, for penstock compile --design")
+    explanation: str = Field("", description="why it is as fast and as large as it is")
+    constraints: dict[str, float] = Field(
+        default_factory=dict, description="by which part each limit is missed; not above 0: it is kept"
+    )
+
+
+class AskedTrials(Given):
+    """Trials whose settings are to be told."""
+
+    run: str
+    trials: list[int] = Field(description="their numbers")
+    url: str = Field(description="of the space that settings are of")
 
 
 class ArtifactOut(Given):

@@ -69,9 +69,10 @@ def get_trial(run_id: RunId, number: TrialNumber, context: Ctx, caller: Caller) 
         run = find_run(tx, run_id)
         row = tx.trials.step_of(run.id, str(StepKey(TRIAL, number)))
         trial = tx.trials.by_number(run.id, number)
+        step = tx.steps.get(row.step_id) if row is not None else None
     if row is None:
         raise no_trial(run_id, number)
-    return trial_detail(row, chosen_trial(run), trial.design if trial else None)
+    return trial_detail(row, chosen_trial(run), trial.design if trial else None, step.result if step else None)
 
 
 @router.post("/{run_id}/trials/{number}/replay", status_code=202, summary="Evaluate a trial again")

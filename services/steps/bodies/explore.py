@@ -14,9 +14,10 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.least_room import check_room
 from penstock.dse.rungs import usable
 from penstock.dse.search.start import SearchPlan, plan
+from penstock.services.jobs.space import described
 from penstock.services.run_options import RunOptions
 from penstock.services.run_summary import FigureOrigin, RunSummary
-from penstock.services.step_kinds import EXPLORE, IMPORT
+from penstock.services.step_kinds import EXPLORE, IMPORT, SPACE
 from penstock.services.steps.bodies.given import given_of
 from penstock.services.steps.bodies.import_model import PROGRAM
 from penstock.services.steps.bodies.search import PREPARED, choices_of, make_evaluator, open_study
@@ -50,7 +51,8 @@ def explore(context: StepContext) -> StepResult:
     known = known_settings(context, evaluator, context.store.put_tree(folder).sha256)
     context.check()
     context.progress(None, "fitting every kernel's walk to the limits")
-    planned = plan(evaluator, choices_of(evaluator, options), options.sampler, options.trials, options.gap)
+    choices = choices_of(evaluator, options)
+    planned = plan(evaluator, choices, options.sampler, options.trials, options.gap)
     context.check()
     size = _queue_first(context, evaluator, known, planned)
     trials = planned.trials + (len(known) if options.trials is None else 0)
@@ -62,7 +64,7 @@ def explore(context: StepContext) -> StepResult:
     if planned.near_enough:
         found = found.model_copy(update={"stopped": f"the best is within {options.gap:g} % of the bound"})
     return StepResult(
-        data={"study": context.run.id, "parameters": {k: list(v) for k, v in evaluator.space.choices.items()}}
+        data={"study": context.run.id, SPACE: described(evaluator, choices, planned.bound).model_dump(mode="json")}
         | found.written(),
         outputs={PREPARED: Output(folder, TREE_MEDIA_TYPE)},
         new_steps=trial_steps(trials if size is None else min(trials, size), context.options),

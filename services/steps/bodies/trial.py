@@ -13,9 +13,12 @@ import time
 
 from penstock.db.schema.records import TrialSummary
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.search.samplers import within
 from penstock.dse.search.study import Study
-from penstock.services.step_kinds import TRIAL
-from penstock.services.steps.bodies.search import evaluator_of, forget_study, study_of
+from penstock.services.jobs.space import whole
+from penstock.services.run_options import RunOptions
+from penstock.services.step_kinds import TOLD, TRIAL
+from penstock.services.steps.bodies.search import choices_of, evaluator_of, forget_study, study_of
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import StepResult, StepStoppedError
@@ -36,7 +39,8 @@ def trial(context: StepContext) -> StepResult:
         forget_study(context)
         raise
     summary = summarise(context.payload["number"], evaluation, time.monotonic() - started, origin)
-    return StepResult({_NUMBER: number}, trial=summary)
+    why = {"explanation": evaluation.explanation, "constraints": evaluation.constraints}
+    return StepResult({_NUMBER: number, **why}, trial=summary)
 
 
 def _earlier_answer(context: StepContext, study: Study, evaluator: Evaluator) -> tuple[int, Evaluation] | None:
@@ -51,7 +55,12 @@ def _earlier_answer(context: StepContext, study: Study, evaluator: Evaluator) ->
 
 
 def _answer(context: StepContext, study: Study, evaluator: Evaluator) -> tuple[int, Evaluation]:
-    asked = study.ask(context.payload["number"], evaluator.answer)
+    number, told = context.payload["number"], context.payload.get(TOLD)
+    if told is None:
+        asked = study.ask(number, evaluator.answer)
+    else:
+        choices = choices_of(evaluator, RunOptions.stored(context.options))
+        asked = study.begin(number, within(whole(told, evaluator.space), choices))
     try:
         context.remember({_NUMBER: asked.number})
         context.check()

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from penstock.compiler.evidence import Evidence
-from penstock.compiler.package.record import Record
+from penstock.compiler.strict_record import Record
 
 
 class ParameterInfo(Record):

@@ -1,0 +1,126 @@
+"""Convolutional networks in W8A8 under published budgets of DSPs: frames a second, and use of the DSPs.
+
+Each row is searched as `penstock explore --quantize w8a8 --objective throughput --limit dsp<=N` does it. Where the
+published papers name a network but not its frame, the frame is the smallest multiple of 32 pixels that takes no less
+work than their throughput and efficiency say. HIDA's MLP is not described either: one of no less work stands for it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+
+from benchmarks.registry import Figures, Value
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import prepare
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.search.explore import explore
+from penstock.profiling.simulated import outlook_of, simulate_design
+
+FRAMES, MOST_EVENTS = 3, 20_000_000
+"""How many frames are simulated, back to back, where so many events are enough for each."""
+BRAM_BITS, URAM_BITS = 18 * 1024, 288 * 1024
+
+
+@dataclass(frozen=True)
+class Network:
+    """A row: the model, where it runs, and what was published for it."""
+
+    name: str
+    model: str
+    source: str
+    platform: str
+    dsp: int | None
+    """None where no count was published: the device's own limit."""
+    frames_a_second: float
+    efficiency_pct: float | None = None
+    clock_mhz: float | None = None
+
+
+NETWORKS = (
+    Network("resnet18", "zoo:resnet18", "HIDA", "vu9p-slr", 667, 45.4, 73.8),
+    Network("mobilenet", "zoo:mobilenet_v1", "HIDA", "vu9p-slr", 518, 137.4, 75.5),
+    Network("zfnet", "zoo:zfnet", "HIDA", "vu9p-slr", 639, 90.4, 82.8),
+    Network("vgg16", "zoo:vgg16?side=128", "HIDA", "vu9p-slr", 1118, 48.3, 102.1),
+    Network("yolo", "zoo:tiny_yolo?side=512", "HIDA", "vu9p-slr", 904, 33.7, 94.3),
+    Network("mlp", "zoo:mlp?inputs=3072&hidden=4096,4096,512", "HIDA", "vu9p-slr", 164, 938.9, 90.0),
+    Network("resnet18", "zoo:resnet18", "CODO", "u280", 1236, 89.6, 66.0, clock_mhz=200.0),
+    Network("resnet8", "zoo:resnet8", "nn2FPGA", "kv260", None, 30153),
+    Network("resnet20", "zoo:resnet20", "nn2FPGA", "kv260", 636, 7601),
+)
+
+
+def run(only: str = "", limit: int | None = None) -> Figures:
+    """`only` is a part of `source/name`, or a pattern."""
+    wanted = [n for n in NETWORKS if only in (label := f"{n.source}/{n.name}".lower()) or fnmatch(label, only)]
+    rows = [_row(network) for network in wanted[:limit]]
+    efficiencies = [float(str(row["dsp_efficiency_pct"])) for row in rows if row["dsp_efficiency_pct"] is not None]
+    summary: dict[str, Value] = {
+        "rows_total": len(rows),
+        "rows_ahead": sum(row["ahead"] is True for row in rows),
+        "min_dsp_efficiency_pct": min(efficiencies) if len(efficiencies) == len(rows) and rows else None,
+        "max_compile_s": max((float(str(row["compile_s"])) for row in rows), default=None),
+    }
+    simulated = bool(rows) and all(row["evidence"] == "simulated" for row in rows)
+    return Figures("simulated" if simulated else "modelled", rows, summary)
+
+
+def _row(network: Network) -> Mapping[str, Value]:
+    row: dict[str, Value] = {
+        "network": network.name, "model": network.model, "source": network.source, "platform": network.platform,
+        "dsp_allowed": network.dsp, "published_frames_a_second": network.frames_a_second,
+        "published_dsp_efficiency_pct": network.efficiency_pct,
+    }  # fmt: skip
+    began, cpu_began = time.perf_counter(), time.process_time()
+    program = prepare(import_model(network.model), "w8a8")
+    goal = Goal.of(("throughput",), [] if network.dsp is None else [f"dsp<={network.dsp}"])
+    evaluator = Evaluator.create(program, network.platform, clock_mhz=network.clock_mhz, quantize="w8a8", goal=goal)
+    try:
+        best = explore(evaluator).best.evaluation
+    except PenstockError as error:
+        if error.code != "nothing-fits":
+            raise
+        row |= dict.fromkeys(("frames_a_second", "interval_cycles", "dsp", "dsp_efficiency_pct", "on_chip_bits"))
+        row |= {"feasible": False, "ahead": False, "evidence": "modelled", "why_not": error.limit}
+    else:
+        row |= _figures(network, evaluator, best)
+    row |= {
+        "compile_s": round(time.perf_counter() - began, 1),
+        "compile_cpu_s": round(time.process_time() - cpu_began, 1),
+    }
+    print(f"cnn: {network.source}/{network.name}: {row['frames_a_second']} frames/s", file=sys.stderr, flush=True)
+    return row
+
+
+def _figures(network: Network, evaluator: Evaluator, best: Evaluation) -> Mapping[str, Value]:
+    interval, evidence = _interval(evaluator, best)
+    used, clock = best.figures.resources, evaluator.clock_mhz
+    graph = read_graph(evaluator.program.module)
+    macs = sum(op.work for op in graph.operations if op.reductions and any(graph.is_param(v) for v in op.inputs))
+    frames = clock * 1e6 / interval
+    efficiency = 100 * macs / interval / max(used.dsp, 1)
+    ahead = frames > network.frames_a_second and (network.efficiency_pct is None or efficiency > network.efficiency_pct)
+    return {
+        "frames_a_second": round(frames, 1), "interval_cycles": interval, "latency_cycles": best.figures.latency,
+        "macs": macs, "dsp": used.dsp, "dsp_efficiency_pct": round(efficiency, 1),
+        "on_chip_bits": used.bram18 * BRAM_BITS + used.uram * URAM_BITS, "lut": used.lut,
+        "clock_mhz": clock, "feasible": best.feasible, "ahead": best.feasible and ahead, "evidence": evidence,
+        "binding_resource": best.binding_resource,
+    }  # fmt: skip
+
+
+def _interval(evaluator: Evaluator, best: Evaluation) -> tuple[int, str]:
+    """Cycles between frames that follow each other: simulated with the design's FIFOs where that takes no hours."""
+    network = evaluator.assembler.network(best.design)
+    platform, clock = evaluator.platform, evaluator.clock_mhz
+    if outlook_of(network, platform, clock).events <= MOST_EVENTS:
+        found = simulate_design(network, platform, clock, depths=dict(best.design.fifo_depths), frames=FRAMES)
+        if found.deadlock is None and found.interval is not None:
+            return found.interval, "simulated"
+    return best.figures.interval, "modelled"

@@ -1,0 +1,70 @@
+"""`penstock mesh`: a Triton kernel planned onto an array of cores, the best plans simulated, beside a bound."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.compiler.errors import PenstockError
+from penstock.services.cli.exit_codes import OK, documented_exit_codes
+
+
+def mesh(
+    program: Annotated[str, typer.Argument(metavar="PROGRAM", help="FILE.py or FILE.py:kernel; it is never executed")],
+    on: Annotated[str, typer.Option("--on", help="a shipped description, or a file .toml or .mlir")],
+    given: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE: an argument, a constant, a pointer's type")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, max=100, help="how many of the best by the model are simulated")] = 5,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="folder for plan.json and mesh.svg")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print one object instead of lines")] = False,
+) -> int:
+    """Plan PROGRAM onto a mesh: which core runs what and when, what is broadcast, kept and hoisted."""
+    with documented_exit_codes():
+        from penstock.compiler.mesh.description import load_machine
+        from penstock.compiler.mesh.picture import picture_of
+        from penstock.compiler.mesh.readable import lines_of, report_of
+        from penstock.compiler.mesh.traffic import Traffic
+        from penstock.compiler.mesh.triton.blocks import plan_kernel
+        from penstock.compiler.mesh.triton.read import open_kernel
+
+        values = dict(_setting(text) for text in given or [])
+        file, _, name = program.partition(":")
+        machine = load_machine(on)
+        kernel = open_kernel(_text(Path(file)), name, values)
+        planned = plan_kernel(kernel, values, machine, top)
+        traffic = Traffic(machine)
+        report = report_of(planned, traffic, kernel.kernel.name)
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            (out / "plan.json").write_text(json.dumps(report, indent=1) + "\n")
+            (out / "mesh.svg").write_text(picture_of(planned.best, traffic))
+        print(json.dumps(report) if as_json else "\n".join(lines_of(planned, traffic, kernel.kernel.name)))
+    return OK
+
+
+def _text(path: Path):
+    from penstock.compiler.tasks.source import ProgramText
+
+    try:
+        return ProgramText(path.name, path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise PenstockError(
+            code="bad-tile-program", what=f"the file cannot be read: {type(error).__name__}", where=str(path),
+            hint="give a Python file with a @triton.jit function",
+        ) from None  # fmt: skip
+
+
+def _setting(text: str) -> tuple[str, int | float | str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise typer.BadParameter(f"{text!r} is no NAME=VALUE", param_hint="--set")
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, value

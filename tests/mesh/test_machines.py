@@ -1,0 +1,69 @@
+"""Descriptions: shipped ones are whole in both forms, overlays fit the devices of our tables, broken ones are named."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.mesh.description import (
+    FOLDER,
+    load_machine,
+    machine_names,
+    machine_of,
+    module_of_text,
+    module_of_toml,
+)
+from penstock.compiler.platforms import load_platform, total
+
+BROKEN = {
+    "dangling": ("((d0 + 1) mod 8, d1)", "(d0 + 1, d1)", "which is nowhere"),
+    "no bandwidth": ("bandwidth = 28.0", "bandwidth = 0", "bandwidth is 0"),
+    "wrong dims": ("((d0 + 1) mod 8, d1)", "((d0 + 1) mod 8)", "takes 2 dims to 1"),
+    "no map": ("((d0 + 1) mod 8, d1)", "d0 d1", "is no affine map"),
+    "unknown field": ("interleaved = true", "interleaving = true", "has no field"),
+    "unknown part": ('to = "dram"', 'to = "drum"', "nowhere described"),
+    "not TOML": ("[dims]", "[dims", "not TOML"),
+}
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_shipped_machines_are_the_same_as_toml_and_as_mlir(name: str) -> None:
+    module = module_of_toml((FOLDER / f"{name}.toml").read_text(), name)
+    assert machine_of(module_of_text(str(module), name)) == load_machine(name)
+
+
+@pytest.mark.parametrize(("old", "new", "said"), BROKEN.values(), ids=BROKEN)
+def test_what_is_broken_is_named(old: str, new: str, said: str) -> None:
+    text = (FOLDER / "mesh-8x8.toml").read_text()
+    assert old in text
+    with pytest.raises(PenstockError, match=said):
+        machine_of(module_of_toml(text.replace(old, new), "mine"))
+
+
+def test_a_memory_that_no_core_reaches_is_named() -> None:
+    text = (FOLDER / "mesh-8x8.toml").read_text()
+    at = text.index('[[network]]\nname = "to_dram"')
+    with pytest.raises(PenstockError, match=r"no path leads from dram\[0\] to l1"):
+        machine_of(module_of_toml(text[:at], "mine"))
+
+
+@pytest.mark.parametrize(
+    ("mesh", "platform", "kind", "bytes_each"),
+    [("ecp5-85-4x4", "ecp5-85k", "bram18", 2304), ("u55c-8x8", "u55c", "uram", 36864)],
+)
+def test_overlays_fit_the_devices_of_our_tables(mesh: str, platform: str, kind: str, bytes_each: int) -> None:
+    machine, device = load_machine(mesh), load_platform(platform)
+    mat = machine.unit("mat")
+    assert mat is not None
+    there = total(die.resources for die in device.dies)
+    kept = total(die.reserved for die in device.dies)
+    cores, fill = len(machine.cores), dict(device.fill)
+    multipliers = (there.dsp - kept.dsp) * fill["dsp"] / cores
+    size = mat.shape[0] * mat.shape[1]
+    assert size <= multipliers < 4 * size  # a larger square does not fit
+    memories = (getattr(there, kind) - getattr(kept, kind)) * fill[kind] / cores
+    assert machine.capacity <= memories * bytes_each < 1.5 * machine.capacity
+    assert machine.clock_mhz == device.clock_mhz
+    for memory in device.memories:
+        per_channel = memory.port_gb_s * 1e3 / machine.clock_mhz * 0.85
+        assert machine.outside_bandwidth == pytest.approx(per_channel * memory.ports)

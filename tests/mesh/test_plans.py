@@ -1,0 +1,71 @@
+"""Plans: sharing saves traffic, the bound holds, the simulator agrees with what can be counted by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.compiler.mesh.cost import dram_bytes, modelled_cycles
+from penstock.compiler.mesh.description import load_machine
+from penstock.compiler.mesh.execute import execute
+from penstock.compiler.mesh.facts import facts_of
+from penstock.compiler.mesh.mapping import INSIDE, LoadPlan, Mapping, MeshPlan
+from penstock.compiler.mesh.planner import Reuse, all_plans, plan_programs
+from penstock.compiler.mesh.simulate import simulate_plan
+from penstock.compiler.mesh.traffic import Traffic
+from tests.mesh.answers import CASES
+
+GEMM = replace(CASES["gemm"], given={**CASES["gemm"].given, "M": 256, "N": 256, "K": 256})
+
+
+def test_rounds_of_arithmetic_follow_each_other_when_transfers_cost_nothing() -> None:
+    machine = load_machine("mesh-4x8")
+    memories = {name: replace(memory, bandwidth=1e12) for name, memory in machine.memories.items()}
+    networks = tuple(replace(network, bandwidth=1e12) for network in machine.networks)
+    fast = Traffic(replace(machine, memories=memories, networks=networks))
+    facts = facts_of(GEMM.program(), machine)
+    plan = MeshPlan(
+        facts, Mapping((0, 1), (0, 1), (8, 8), (4, 8)), (LoadPlan((1,), INSIDE, 2), LoadPlan((0,), INSIDE, 2))
+    )
+    each = sum(phase.most * phase.cycles for phase in facts.phases)
+    assert each == 16 * 98  # 32 x 32 x 16 is one intrinsic
+    assert simulate_plan(plan, fast).cycles == pytest.approx(plan.mapping.waves * each, abs=1e-3)
+
+
+def test_a_channel_carries_every_byte_once_at_its_pace() -> None:
+    machine = load_machine("mesh-4x8")
+    traffic = Traffic(machine)
+    facts = facts_of(GEMM.program(), machine)
+    mapping = Mapping((0, 1), (0, 1), (8, 8), (4, 8))
+    for share in ((), (1,)):
+        plan = MeshPlan(facts, mapping, (LoadPlan(share, INSIDE, 2), LoadPlan((0,), INSIDE, 2)))
+        run = simulate_plan(plan, traffic)
+        carried = run.busy[-len(machine.channels) :].sum() * machine.memories["dram"].bandwidth
+        assert carried == pytest.approx(dram_bytes(plan, traffic))
+        program = GEMM.program()
+        read = execute(plan, traffic, GEMM.tensors(program))
+        assert read == dram_bytes(plan, traffic) - program.instances * facts.phases[-1].stored
+
+
+def test_the_best_of_all_is_among_the_five_that_are_simulated() -> None:
+    machine = load_machine("mesh-4x8")
+    traffic = Traffic(machine)
+    program = GEMM.program()
+    planned = plan_programs([program], machine, 5, Reuse())
+    plans = all_plans(facts_of(program, machine), traffic, Reuse())
+    everything = [simulate_plan(plan, traffic).cycles for plan in plans]
+    assert planned.weighed == len(everything) > 30
+    assert planned.best.run.cycles <= min(everything) * 1.01
+    assert min(everything) >= planned.bound
+
+
+def test_sharing_saves_traffic_and_the_model_is_near() -> None:
+    machine = load_machine("mesh-8x8")
+    program = replace(GEMM, given={**GEMM.given, "M": 1024, "N": 1024, "BLOCK_SIZE_K": 64}).program()
+    shared, alone = (plan_programs([program], machine, 5, Reuse(spatial=on)).best for on in (True, False))
+    traffic = Traffic(machine)
+    assert dram_bytes(shared.plan, traffic) < 0.4 * dram_bytes(alone.plan, traffic)
+    assert shared.run.cycles < alone.run.cycles
+    assert shared.modelled == modelled_cycles(shared.plan, traffic)
+    assert shared.error_pct < 20
