@@ -7,7 +7,6 @@ layer. What all layers have in common stays a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,21 +15,14 @@ from xdsl.dialects.func import FuncOp
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.layers import Layers
 from penstock.compiler.program import Port, Program, Signature
-from penstock.compiler.transforms.canonicalise import simplify
+from penstock.compiler.transforms.canonicalise import quantise, simplify
 
 
 def share_layers(program: Program, quantised: bool) -> Program:
     """The canonical program of one layer, with its weights as inputs; `layers.weights` has them for every layer."""
     layers = program.layers
     assert layers is not None
-    if quantised:
-        raise PenstockError(
-            code="unsupported-quantisation", what="layers that share an accelerator are not quantised yet",
-            where=program.name, limit="each layer would need scales of its own",
-            hint="leave --quantize out, or # and what follows it",
-        )  # fmt: skip
     prepared = [simplify(replace(program, params=dict(weights), samples=None)) for weights in layers.weights]
     first = prepared[0]
     text = str(first.module)
@@ -42,13 +34,15 @@ def share_layers(program: Program, quantised: bool) -> Program:
                 hint="compile it without #, or the layers that are alike on their own",
             )  # fmt: skip
     own = [n for n in first.params if any(not _same(first.params[n], o.params[n]) for o in prepared[1:])]
-    return weights_as_inputs(replace(first, samples=program.samples), layers, own, [p.params for p in prepared])
+    weights = tuple({name: one.params[name] for name in own} for one in prepared)
+    shared = replace(first, samples=program.samples, layers=replace(layers, weights=weights))
+    return weights_as_inputs(quantise(shared) if quantised else shared)
 
 
-def weights_as_inputs(
-    program: Program, layers: Layers, names: Sequence[str], weights: Sequence[dict[str, Array]]
-) -> Program:
-    """The parameters of these names become inputs, which have the first layer's numbers in the samples."""
+def weights_as_inputs(program: Program) -> Program:
+    """The parameters in `layers.weights` become inputs, which have the first layer's numbers in the samples."""
+    assert program.layers is not None
+    names = program.layers.weights[0]
     module = program.module.clone()
     (main,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
     assert main.arg_attrs is not None
@@ -73,7 +67,6 @@ def weights_as_inputs(
         params={name: value for name, value in program.params.items() if name not in names},
         signature=Signature(tuple(ports), program.signature.outputs),
         samples=replace(program.samples, inputs=tuple(samples)) if program.samples else None,
-        layers=replace(layers, weights=tuple({name: one[name] for name in names} for one in weights)),
     )
 
 

@@ -1,7 +1,12 @@
-"""Measures how large every activation gets, by running the float program on typical inputs."""
+"""Measures how large every activation gets, by running the float program on typical inputs.
+
+A model that keeps something between calls is called several times, so that its caches hold numbers; layers that share
+the accelerator run in their order, each with its own weights, and the ranges of all are joined.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,26 +14,11 @@ from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.interpreter.linalg import run_many
+from penstock.compiler.interpreter.calls import example_calls, run_calls
+from penstock.compiler.interpreter.linalg import argument_names, main_function, run_many
 from penstock.compiler.interpreter.rows import split_rows
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.editor import layer_of
-
-
-def calibration_inputs(program: Program) -> list[Array]:
-    """Each input of the model with a leading axis of runs: the calibration rows, or else the samples."""
-    if program.calibration is not None and len(program.signature.inputs) == 1:
-        port = program.signature.inputs[0]
-        return [split_rows(program.calibration, port.shape, program.name).astype(port.dtype)]
-    if program.samples is None:
-        raise PenstockError(
-            code="no-calibration",
-            what="there are no inputs to measure activation ranges on",
-            where=program.name,
-            hint="import the model with example inputs, or compile without --quantize",
-        )
-    return [np.asarray(x)[None] for x in program.samples.inputs]
-
 
 _FAR_BELOW = 20.0
 _MOST_KEPT = 1 << 16
@@ -63,25 +53,63 @@ class Spread:
         values = np.asarray(numbers, np.float64)
         below = np.unique(values[values < -_FAR_BELOW])
         near = values[values >= -_FAR_BELOW]
-        if below.size > _MOST_KEPT:
-            below = np.concatenate((below[: _MOST_KEPT // 2], below[-_MOST_KEPT // 2 :]))
         some = np.abs(values[values != 0])
         typical = float(np.median(some)) if some.size else 0.0
-        return Spread(layer, float(np.max(near, initial=0.0)), float(-np.min(near, initial=0.0)), below, typical)
+        return Spread(layer, float(np.max(near, initial=0.0)), float(-np.min(near, initial=0.0)), _ends(below), typical)
+
+    def joined(self, other: Spread) -> Spread:
+        """Of the numbers of both; typical is the smaller, so that neither is left too few levels unnoticed."""
+        typical = [x for x in (self.typical, other.typical) if x > 0.0]
+        return Spread(
+            self.layer, max(self.highest, other.highest), max(self.lowest_near, other.lowest_near),
+            _ends(np.union1d(self.below, other.below)), min(typical, default=0.0),
+        )  # fmt: skip
 
 
-def measure_spreads(program: Program, inputs: list[Array]) -> dict[SSAValue, Spread]:
-    """How large the numbers of every tensor get that an operation of the program computes."""
+def _ends(below: Array) -> Array:
+    if below.size <= _MOST_KEPT:
+        return below
+    return np.concatenate((below[: _MOST_KEPT // 2], below[-_MOST_KEPT // 2 :]))
+
+
+def measure_spreads(program: Program) -> dict[SSAValue, Spread]:
+    """How large the numbers get of every input, and of every tensor that an operation of the program computes."""
     spreads: dict[SSAValue, Spread] = {}
+    main = main_function(program)
+    arguments = dict(zip((name for name, _ in argument_names(main)), main.body.block.args, strict=True))
 
     def observe(value: SSAValue, numbers: Array) -> None:
         owner = value.owner
-        layer = layer_of(owner) if isinstance(owner, Operation) else ""
+        note(value, numbers, layer_of(owner) if isinstance(owner, Operation) else "")
+
+    def note(value: SSAValue, numbers: Array, layer: str) -> None:
         if not (np.all(numbers < np.inf)):
             raise not_finite(program.name, layer)
-        spreads[value] = Spread.of(numbers, layer)
+        found = Spread.of(numbers, layer)
+        spreads[value] = spreads[value].joined(found) if value in spreads else found
 
-    run_many(program, inputs, observe)
+    def run_observed(one: Program, inputs: Sequence[Array]) -> list[Array]:
+        """With a leading axis of runs."""
+        for port, numbers in zip(one.signature.inputs, inputs, strict=True):
+            note(arguments[port.name], numbers, port.name)
+        return run_many(one, inputs, observe)
+
+    if program.calibration is not None and len(program.signature.inputs) == 1 and not program.layers:
+        port = program.signature.inputs[0]
+        run_observed(program, [split_rows(program.calibration, port.shape, program.name).astype(port.dtype)])
+    elif program.samples is None:
+        raise PenstockError(
+            code="no-calibration",
+            what="there are no inputs to measure activation ranges on",
+            where=program.name,
+            hint="import the model with example inputs, or compile without --quantize",
+        )
+    elif program.layers is None and not program.states:
+        run_observed(program, [np.asarray(x)[None] for x in program.samples.inputs])
+    else:
+        run_calls(program, example_calls(program), lambda one, given: [
+            x[0] for x in run_observed(one, [np.asarray(x)[None] for x in given])
+        ])  # fmt: skip
     return spreads
 
 

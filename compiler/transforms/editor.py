@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -38,6 +39,7 @@ class Editor:
         self.main = _main_function(self.module)
         self.block = self.main.body.block
         self.params: dict[str, Array] = dict(program.params)
+        self._layer_weights: tuple[dict[str, Array], ...] | None = None
         described = list(self.main.arg_attrs or [])
         self._named = {
             argument: (_text(d, "penstock.name"), _text(d, "penstock.kind"))
@@ -76,6 +78,14 @@ class Editor:
         name = self._free_name(name)
         self._named[cast(BlockArgument, argument)] = (name, kind)
         self.params[name] = self.params.pop(old)
+
+    def set_layer_weights(self, rows: Mapping[str, Array]) -> None:
+        """Which parameters differ between layers that share the accelerator now: a row a layer."""
+        if (layers := self.program.layers) is not None:
+            self._layer_weights = tuple(
+                {name: np.ascontiguousarray(data[number]) for name, data in rows.items()}
+                for number in range(len(layers.names))
+            )
 
     def replace_by_param(self, op: Operation, name: str, data: Array) -> BlockArgument:
         """Put a parameter in the place of an operation's result, and in that of the parameter it was made from."""
@@ -146,7 +156,10 @@ class Editor:
             for name, kind in (self._named[argument] for argument in self.block.args)
         )
         params = {name: self.params[name] for name in map(self.name, filter(self.is_param, self.block.args))}
-        return self.program.with_module(self.module, params=params, signature=self.signature)
+        layers = self.program.layers
+        if layers is not None and self._layer_weights is not None:
+            layers = replace(layers, weights=self._layer_weights)
+        return self.program.with_module(self.module, params=params, signature=self.signature, layers=layers)
 
 
 def _main_function(module: ModuleOp) -> func.FuncOp:

@@ -37,6 +37,8 @@ class InsertRequantise(Rewrite):
 
 def _needs_other_scale(editor: Editor, op: linalg.GenericOp, use: Use) -> bool:
     if isinstance(use.operation, func.ReturnOp):
+        if editor.program.layers is not None:  # whose weights have other scales; the host has one
+            return True
         return not _scales_by_columns(editor, op, editor.signature.outputs[use.index].shape)
     return is_reduction(use.operation) or moves_data(use.operation)
 

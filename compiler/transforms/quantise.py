@@ -4,6 +4,8 @@ Static and symmetric: an activation has one scale, measured on calibration input
 Contractions multiply i8 by i8 into i32. The elementwise operations between them become integer arithmetic that ends
 in i8 (`fixed_point`); where that is not possible (tanh, exp, ...) they compute in f32 between two conversions.
 The model's results leave as i32 and are scaled by the host.
+Layers that share the accelerator share the activations' scales, which are ranges joined over the layers. Each has its
+own weights, scales of weights, and so multipliers: numbers that differ between layers carry a leading axis of layers.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
 from penstock.compiler.program import Port, Quantisation, Signature
-from penstock.compiler.transforms.calibrate import Spread, calibration_inputs, measure_spreads, not_finite
+from penstock.compiler.transforms.calibrate import measure_spreads, not_finite
 from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
 from penstock.compiler.transforms.find_masks import find_masks
 from penstock.compiler.transforms.generics import is_reduction
@@ -43,14 +45,7 @@ class QuantiseW8A8(Rewrite):
 def quantise_in(editor: Editor) -> Quantiser:
     """Rewrites the function, and says how the integers of each new value stand for the old one's numbers."""
     program = editor.snapshot()
-    inputs = calibration_inputs(program)
-    spreads = measure_spreads(program, inputs)
-    by_name = dict(zip((p.name for p in program.signature.inputs), inputs, strict=True))
-    for argument in filter(editor.is_input, editor.block.args):
-        name = editor.name(argument)
-        if not np.all(by_name[name] < np.inf):
-            raise not_finite(program.name, name)
-        spreads[argument] = Spread.of(by_name[name], name)
+    spreads = measure_spreads(program)
     masks = find_masks(editor, spreads)
     ranges = {value: masks[value].largest if value in masks else s.largest for value, s in spreads.items()}
     for value, largest in ranges.items():
@@ -70,6 +65,7 @@ def quantise_in(editor: Editor) -> Quantiser:
     editor.remove_dead()
     for argument, name in state.names.items():
         editor.rename(argument, name)
+    editor.set_layer_weights({editor.name(argument): rows for argument, rows in state.by_layer.items()})
     ports = {editor.name(a): a for a in editor.block.args if editor.is_input(a)}
     editor.signature = Signature(
         tuple(_input_port(p, state.codes[ports[p.name]]) for p in program.signature.inputs), outputs

@@ -70,8 +70,14 @@ class _Builder:
             self.block.add_op(op)
             return op.result
         dtype = np.dtype(np.float32) if element is None else np.dtype(f"int{element.width.data}")
-        loops = [d for d in range(numbers.ndim) if numbers.shape[d] > 1]
-        data = np.squeeze(numbers, axis=tuple(d for d in range(numbers.ndim) if d not in loops)).astype(dtype)
+        rows = numbers if numbers.ndim > len(self.trips) else numbers[None]
+        if np.all(rows == rows[:1]):
+            rows = rows[:1]
+        loops = [d for d, size in enumerate(rows.shape[1:]) if size > 1]
+        if not loops and self.trips:  # one number a layer: along the innermost loop
+            loops = [len(self.trips) - 1]
+            rows = np.broadcast_to(rows, (*rows.shape[:-1], self.trips[-1]))
+        data = rows.reshape([len(rows), *(rows.shape[1 + d] for d in loops)]).astype(dtype)
         self.made.append((what, data, len(self.block.args)))
         layout = AffineMap(len(self.trips), 0, tuple(AffineDimExpr(d) for d in loops))
         self.inputs.append(self.op.results[0])  # stands in for the parameter until the body is complete
@@ -80,6 +86,8 @@ class _Builder:
 
     def spread(self, numbers: Array, layout: AffineMap) -> Array:
         """An operand's numbers along its dimensions, laid out along the loops."""
+        if numbers.ndim > len(layout.results):
+            return np.stack([self.spread(row, layout) for row in numbers])
         loops = [expr.position for expr in layout.results if isinstance(expr, AffineDimExpr)]
         arranged = numbers.transpose(sorted(range(len(loops)), key=lambda axis: loops[axis]))
         extents = {loop: numbers.shape[axis] for axis, loop in enumerate(loops)}
@@ -125,7 +133,8 @@ def _with_shift(
         found[inner.results[0]] = translator.translate(inner, [found[x] for x in inner.operands])
     result = found[yielded(op)]
     rank = len(shape_of(op.results[0]))
-    if returned and isinstance(result, Fixed) and result.width == 32:
+    layered = isinstance(result, Fixed) and result.scale.ndim > len(builder.trips)
+    if returned and isinstance(result, Fixed) and result.width == 32 and not layered:
         scale = _gather(result.scale, maps_of(op)[-1])
         code = Code(scale, result.bound, 32)
         if code.along_last(_port_columns(state, op)):
@@ -139,7 +148,8 @@ def _with_shift(
 
 def _operand(state: Quantiser, builder: _Builder, value: SSAValue, layout: AffineMap) -> Operand:
     if state.editor.is_param(value):
-        return KnownNumbers(builder.spread(np.asarray(state.editor.data(value)), layout))
+        rows = state.rows(value)
+        return KnownNumbers(builder.spread(rows[0] if len(rows) == 1 else rows, layout))
     new = state.values[value]
     code = state.codes[new]
     if code is None:
@@ -228,9 +238,8 @@ def _where_below(builder: _Builder, value: SSAValue, limit: float, then: float, 
 
 def _as_float(state: Quantiser, builder: _Builder, value: SSAValue, layout: AffineMap) -> SSAValue:
     if state.editor.is_param(value):
-        data = np.asarray(state.editor.data(value))
-        name = state.editor.name(value)
-        return builder.read(state.param(name, data), layout, element_type(data))
+        rows = state.rows(value)
+        return builder.read(state.param(state.editor.name(value), rows), layout, element_type(rows[0]))
     new = state.values[value]
     code = state.codes[new]
     if code is None:

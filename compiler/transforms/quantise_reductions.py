@@ -137,12 +137,13 @@ def _reduced_elements(op: linalg.GenericOp) -> int:
 def _quantise_weight(
     state: Quantiser, op: linalg.GenericOp, position: int, activation_scale: float
 ) -> tuple[Array, Array, int]:
-    """Integers, their scales along the result's dimensions, and the largest sum of magnitudes in a channel."""
-    weight = np.asarray(state.editor.data(op.inputs[position]), np.float64)
+    """Integers, a row a layer; their scales along the result's dimensions; the largest sum of a channel."""
+    weight = np.asarray(state.rows(op.inputs[position]), np.float64)
+    layers, shape = len(weight), weight.shape[1:]
     layout, written = maps_of(op)[position], maps_of(op)[-1]
-    loops = [_loop(layout, axis) for axis in range(weight.ndim)]
+    loops = [_loop(layout, axis) for axis in range(len(shape))]
     result_loops = [_loop(written, axis) for axis in range(len(written.results))]
-    reduced = tuple(axis for axis, loop in enumerate(loops) if loop not in result_loops)
+    reduced = tuple(axis for axis, loop in enumerate(loops, 1) if loop not in result_loops)
     largest = np.max(np.abs(weight), axis=reduced, keepdims=True)
     # the bias is added in steps of activation scale times weight scale, and must fit 32 bits then
     floor = _largest_bias(state, op) / (activation_scale * _BIAS_LIMIT)
@@ -152,10 +153,11 @@ def _quantise_weight(
     integers = np.clip(np.rint(weight / scales), -LEVELS, LEVELS).astype(np.int8)
     column = int(np.max(np.sum(np.abs(integers.astype(np.int64)), axis=reduced)))
     kept = [loop for loop in loops if loop in result_loops]
-    flat = scales.astype(np.float64).reshape([weight.shape[loops.index(loop)] for loop in kept])
-    ordered = flat.transpose([kept.index(loop) for loop in result_loops if loop in kept])
-    extents = [weight.shape[loops.index(loop)] if loop in kept else 1 for loop in result_loops]
-    return integers, ordered.reshape(extents), max(column, 1)
+    flat = scales.astype(np.float64).reshape([layers, *(shape[loops.index(loop)] for loop in kept)])
+    ordered = flat.transpose([0, *(kept.index(loop) + 1 for loop in result_loops if loop in kept)])
+    extents = [shape[loops.index(loop)] if loop in kept else 1 for loop in result_loops]
+    own = ordered.reshape(extents if layers == 1 else [layers, *extents])
+    return integers, own, max(column, 1)
 
 
 def _loop(layout: AffineMap, axis: int) -> int:
@@ -167,7 +169,7 @@ def _loop(layout: AffineMap, axis: int) -> int:
 def _largest_bias(state: Quantiser, op: linalg.GenericOp) -> float:
     readers = [use.operation for use in op.results[0].uses if is_elementwise(use.operation)]
     params = [x for reader in readers for x in reader.operands if state.editor.is_param(x)]
-    return max((float(np.max(np.abs(state.editor.data(x)))) for x in params), default=0.0)
+    return max((float(np.max(np.abs(state.rows(x)))) for x in params), default=0.0)
 
 
 def _insert(

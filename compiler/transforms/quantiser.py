@@ -17,7 +17,10 @@ LEVELS = 127
 
 @dataclass(frozen=True)
 class Code:
-    """How the integers of a tensor stand for real numbers; `scale` has one entry or more along each dimension."""
+    """How the integers of a tensor stand for real numbers.
+
+    `scale` has one entry or more along each dimension, and a leading axis where it differs between layers.
+    """
 
     scale: Array
     bound: int
@@ -50,11 +53,22 @@ class Quantiser:
     codes: dict[SSAValue, Code | None] = field(default_factory=dict[SSAValue, "Code | None"])
     """Of new values. None: the value stays f32."""
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    by_layer: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, "Array"])
+    """The new parameters that differ between layers, with their rows."""
 
-    def param(self, name: str, data: Array) -> BlockArgument:
-        """A new parameter; its final name is given when the old parameters are gone."""
-        argument = self.editor.add_param(f"quantised.{name}", data)
+    def rows(self, param: SSAValue) -> Array:
+        """An old parameter's numbers, a row a layer; one row where all layers have the same."""
+        name, layers = self.editor.name(param), self.editor.program.layers
+        if layers is None or name not in layers.weights[0]:
+            return np.asarray(self.editor.data(param))[None]
+        return np.stack([weights[name] for weights in layers.weights])
+
+    def param(self, name: str, rows: Array) -> BlockArgument:
+        """A new parameter of rows as above; its final name is given when the old parameters are gone."""
+        argument = self.editor.add_param(f"quantised.{name}", rows[0])
         self.names[argument] = name
+        if len(rows) > 1:
+            self.by_layer[argument] = rows
         return argument
 
     def define(self, old: SSAValue, new: linalg.GenericOp, code: Code | None) -> None:

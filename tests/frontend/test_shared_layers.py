@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.frontend.context import make_context
+from penstock.compiler.interpreter.calls import run_calls
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.program import Program
 from penstock.compiler.reference import LayersReference, parse_reference
 from penstock.compiler.saved_program import load_checked
+from tests.frontend import held_models
 
 MODELS = Path(__file__).with_name("held_models.py")
 
@@ -54,10 +60,28 @@ def test_what_cannot_share_is_named(reference: str, code: str, said: str) -> Non
     assert refused.value.code == code
 
 
-def test_quantising_them_is_refused_by_name() -> None:
-    program = Program("m", None, {}, None, layers=object())  # pyright: ignore[reportArgumentType]
-    with pytest.raises(PenstockError, match="are not quantised yet"):
-        prepare(program, "w8a8")
+@pytest.mark.parametrize("reference", ["residuals#", "decoder#"])
+def test_quantised_layers_share_scales_and_have_weights_of_their_own(reference: str) -> None:
+    program = prepare(import_model(f"{MODELS}:{reference}"), "w8a8")
+    module, (x,) = getattr(held_models, reference.rstrip("#"))()
+    assert program.layers is not None
+    dtypes = {port.dtype for port in program.signature.inputs}
+    assert dtypes == {"int8", "int32"}
+    for weights in zip(*(layer.items() for layer in program.layers.weights), strict=True):
+        assert any(not np.array_equal(one[1], weights[0][1]) for one in weights[1:])
+    turns = itertools.cycle(program.layers.weights)
+
+    def run_layer(one: Program, given: Sequence[Array]) -> list[Array]:
+        held, rest = next(turns), iter(given)
+        inputs = one.quantise_inputs([held[p.name] if p.name in held else next(rest) for p in one.signature.inputs])
+        answers = run(one, inputs)
+        return one.dequantise_outputs([a.reshape(p.shape) for a, p in zip(answers, one.signature.outputs, strict=True)])
+
+    calls = [[x.roll(call, -1).numpy()] for call in range(held_models.PLACES)]
+    with torch.no_grad():
+        wanted = [module(torch.as_tensor(given)).numpy() for (given,) in calls]
+    found = [answer for (answer,) in run_calls(program, calls, run_layer)]
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=0.05 * np.max(np.abs(wanted)))
 
 
 def test_references_with_layers() -> None:

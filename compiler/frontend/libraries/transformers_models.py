@@ -24,7 +24,7 @@ _SEQ = 16
 def recipe(reference: LibraryReference, options: dict[str, Any]) -> Recipe:
     model_class, config_class = _classes(reference)
     config = _configured(reference, config_class, options)
-    config.use_cache = False  # a compiled model keeps no state
+    config.use_cache = False  # its caches grow and are passed; compiled models keep buffers of one size
     config.return_dict = True
     return Recipe(lambda: model_class._from_config(config), lambda module: _arguments(reference, module, config))
 
