@@ -7,15 +7,20 @@ from penstock.dse.space.fitted import BUILT, BURST, COMPACT, FAVOUR, PADDED, WAL
 from penstock.dse.space.tiling import Choices
 from penstock.dse.support.budgets import MOST_USUAL_TRIALS
 
+QUICKLY_MODELLED = 12
+"""Kernels up to which a setting takes no time to look at."""
 _FEWEST, _MOST = 8, 64
 _OF_EACH_KERNEL = (WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED)
 
 
-def usual_trials(choices: Choices, first: int) -> int:
+def usual_trials(choices: Choices, first: int, kernels: int) -> int:
     """As many as there are settings to begin with, and two for each open parameter of the model as a whole.
 
-    Parameters of single kernels do not count: the descent has been through them.
+    Parameters of single kernels do not count: the descent has been through them. Of models with many kernels only a few
+    are added: a trial that keeps the limits is simulated, which takes seconds there.
     """
+    if kernels > QUICKLY_MODELLED:
+        return min(MOST_USUAL_TRIALS // 2, first + _FEWEST)
     single = tuple(f"{kind}." for kind in _OF_EACH_KERNEL)
     open_to = [name for name, values in choices.items() if len(values) > 1 and not name.startswith(single)]
     return min(MOST_USUAL_TRIALS // 2, first + max(_FEWEST, min(_MOST, 2 * len(open_to))))

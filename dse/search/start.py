@@ -9,7 +9,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.dse.bounds.bound import GoalBounds, LowerBound
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.search.descent import descend
-from penstock.dse.search.effort import near_enough, usual_trials
+from penstock.dse.search.effort import QUICKLY_MODELLED, near_enough, usual_trials
 from penstock.dse.search.fill import LANES, fill, fits
 from penstock.dse.search.sampler_kinds import sampler_kind
 from penstock.dse.search.samplers import within
@@ -21,8 +21,6 @@ from penstock.dse.support.budgets import DEFAULT_GAP
 
 TILE = "default_tile_size"
 _MOST_FILLED = 4
-_QUICKLY_MODELLED = 12
-"""Kernels up to which more than the first guess is filled; larger tiles too, whose size limits lanes."""
 _SMALLER = (70, 55, 40, 28, 20, 14, 10, 7, 5, 3, 2, 1)
 """Percent of the limits at which the best walks are tried too: the other end of the Pareto front."""
 _SMALLER_OF_MANY = (40, 14, 5)
@@ -52,11 +50,12 @@ def plan(
     bounds.check_possible()
     bound = bounds.of_goal()
     enough = near_enough(bound, gap)
+    kernels = len(evaluator.space.graph.operations)
     if sampler_kind(sampler).walks:
-        return SearchPlan((), 0, trials or usual_trials(choices, 0), bound, enough, near_enough=False)
+        return SearchPlan((), 0, trials or usual_trials(choices, 0, kernels), bound, enough, near_enough=False)
     first, modelled = starting_settings(evaluator, choices, enough)
     done = any(one.feasible and one.values[0] <= enough for one in (evaluator.evaluate(params) for params in first[:1]))
-    most = trials or usual_trials(choices, len(first))
+    most = trials or usual_trials(choices, len(first), kernels)
     most = len(first) if MAPPING in choices else most
     return SearchPlan(first, modelled, min(most, len(first)) if done else most, bound, enough, done)
 
@@ -75,7 +74,7 @@ def starting_settings(
     settings: list[dict[str, Value]] = []
     if found is not None:
         best = dict(found.best.params)
-        shares = _SMALLER if len(evaluator.space.graph.operations) <= _QUICKLY_MODELLED else _SMALLER_OF_MANY
+        shares = _SMALLER if len(evaluator.space.graph.operations) <= QUICKLY_MODELLED else _SMALLER_OF_MANY
         smaller = [share for share in shares if share in choices[SHARE] and share < int(best[SHARE])]
         settings += [best, *({**best, SHARE: share} for share in smaller)]
     if set(choices["allocation"]) != {FITTED}:
@@ -126,7 +125,7 @@ def _kinds(evaluator: Evaluator, first: Sequence[Mapping[str, Value]]) -> Iterat
 
     Of a model that takes seconds to model, the first guess alone.
     """
-    if len(evaluator.space.graph.operations) > _QUICKLY_MODELLED:
+    if len(evaluator.space.graph.operations) > QUICKLY_MODELLED:
         yield from (dict(params) for params in first[:1] if params.get("fusion", FUSED) == FUSED)
         yield from (dict(params) for params in first if params.get("fusion", FUSED) != FUSED)
         return
