@@ -3,7 +3,7 @@
 Each row is searched as `penstock explore --quantize w8a8 --objective throughput --limit dsp<=N` does it. The
 published papers name networks without their frames, so ours are chosen, and the work of a frame need not be theirs.
 HIDA's throughput, efficiency and DSPs at 200 MHz say how many products its frames take; for ResNet-18 that is 2.17 G,
-where the network has 1.81 G at 224 pixels. Compare `dsp_efficiency_pct`, and frames a second only with `macs` beside it.
+where the network has 1.81 G at 224 pixels. Compare `dsp_efficiency_pct`, and frames a second only beside `macs`.
 HIDA's MLP is not described either: a made-up one stands for it.
 """
 
