@@ -18,6 +18,7 @@ from onnx import numpy_helper, shape_inference, version_converter
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.onnx_quantised import QONNX_DOMAINS, QONNX_VERSIONS
 from penstock.compiler.reference import OnnxReference, check_file
 
 MOST_BYTES = 2 << 30
@@ -105,6 +106,12 @@ def _at_a_known_version(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
             "onnx-opset", f"the model uses opset {version}", where, f"opsets {OLDEST_OPSET} to {newest} are known",
             "export it again: torch.onnx.export(..., opset_version=17)",
         )  # fmt: skip
+    for entry in model.opset_import:
+        if entry.domain in QONNX_DOMAINS and entry.version not in QONNX_VERSIONS:
+            raise _refused(
+                "onnx-opset", f"the model uses version {entry.version} of {entry.domain}", where,
+                f"versions {QONNX_VERSIONS[0]} to {QONNX_VERSIONS[-1]} are known", "export it for version 1",
+            )  # fmt: skip
     for tensor in _tensors(model.graph):  # the converter is native code: it sees only what was checked
         _check_tensor(tensor, where)
     if version >= 13:

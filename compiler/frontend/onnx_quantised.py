@@ -22,6 +22,8 @@ from penstock.compiler.frontend.onnx_operators import (
 )
 
 QONNX_DOMAINS = ("qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general")
+QONNX_VERSIONS = (1, 2)
+"""Of these domains. Version 2 has another Trunc, which is told by its inputs, and the same two others."""
 QONNX_OPERATORS = ("Quant", "BipolarQuant", "Trunc")
 
 _PARAMETERS = "scales, zero points and widths are constants"
@@ -59,7 +61,11 @@ def _quant(call: Call, x: Inputs) -> Tensor:
     low = -(2 ** (bits - 1)) + narrow if signed else 0
     high = 2 ** (bits - 1) - 1 if signed else 2**bits - 1 - narrow
     scale, zero = _scale(call, x[0]), _zero_point(call, x[0])
-    whole = _rounding(call, "ROUND")(torch.clamp(_plus(_divided(x[0], scale), zero), low, high))
+    steps = _plus(_divided(x[0], scale), zero)
+    if signed and bits == 1:  # QONNX' own reference: one signed bit is -1 or 1, never 0
+        whole = torch.where(steps >= 0, 1.0, -1.0)
+    else:
+        whole = _rounding(call, "ROUND")(torch.clamp(steps, low, high))
     return _minus(whole, zero) * _operand(scale, x[0])
 
 
@@ -70,6 +76,8 @@ def _bipolar_quant(call: Call, x: Inputs) -> Tensor:
 
 @operator("Trunc", static=(1, 2, 3, 4), limit=_PARAMETERS)
 def _trunc(call: Call, x: Inputs) -> Tensor:
+    if call.inputs != 5:
+        raise NotTranslatableError(f"{call.inputs} inputs: its version 1 has five; version 2 is not read")
     dropped = _width(call, 3) - _width(call, 4)
     if dropped < 0:
         raise NotTranslatableError("more bits than it is given")

@@ -7,6 +7,7 @@ quantisers: there every order of adding gives the same bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,10 @@ class Quant(OpRun):
              rounding_mode: str = "ROUND") -> tuple[Any]:  # fmt: skip
         low = -(2 ** (int(bits) - 1)) + narrow if signed else 0
         high = 2 ** (int(bits) - 1) - 1 if signed else 2 ** int(bits) - 1 - narrow
-        whole = np.clip(x / scale + zero, low, high)
+        steps = x / scale + zero
+        if signed and bits == 1:
+            return (((np.where(steps >= 0, 1, -1) - zero) * scale).astype(np.float32),)
+        whole = np.clip(steps, low, high)
         whole = {"ROUND": np.round, "FLOOR": np.floor, "CEIL": np.ceil, "DOWN": np.fix}[rounding_mode](whole)
         return (((whole - zero) * scale).astype(np.float32),)
 
@@ -104,7 +108,7 @@ def _truncated(kind: str) -> onnx.ModelProto:
 
 
 def _with_domain(
-    nodes: list[onnx.NodeProto], shape: list[int], result: list[int], constants: dict[str, Any]
+    nodes: list[onnx.NodeProto], shape: list[int], result: list[int], constants: dict[str, Any], version: int = 1
 ) -> onnx.ModelProto:
     kind = onnx.TensorProto.FLOAT
     made = helper.make_graph(
@@ -112,7 +116,7 @@ def _with_domain(
         [helper.make_tensor_value_info("y", kind, result)],
         [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
     )  # fmt: skip
-    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(DOMAIN, 1)]
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(DOMAIN, version)]
     return helper.make_model(made, opset_imports=opsets, ir_version=10)
 
 
@@ -125,6 +129,7 @@ MODELS = {
     "QONNX, 8 bits": lambda: _qonnx(8, 2.0**-4),
     "QONNX, 4 bits, down": lambda: _qonnx(4, 2.0**-2, rounding_mode="FLOOR"),
     "QONNX, 2 bits without sign": lambda: _qonnx(2, 0.5, signed=0),
+    "QONNX, 1 bit with sign": lambda: _qonnx(1, 0.5),
     "QONNX, bipolar": lambda: _truncated("BipolarQuant"),
     "QONNX, truncated": lambda: _truncated("Trunc"),
 }
@@ -162,4 +167,30 @@ def test_bad_parameters_are_named(change: dict[str, Any], code: str, text: str, 
             model.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(value), name))
     with pytest.raises(PenstockError) as error:
         import_model(str(save(model, tmp_path / "bad.onnx")))
+    assert (error.value.code, text in str(error.value)) == (code, True), error.value
+
+
+def _trunc_of_version_2() -> onnx.ModelProto:
+    nodes = [_node("Quant", "x s z b8", "q"), _node("Trunc", "q s z b8 t b4", "y")]
+    constants = {name: np.float32(x) for name, x in (("s", 0.25), ("t", 4), ("z", 0), ("b8", 8), ("b4", 4))}
+    return _with_domain(nodes, [3, 7], [3, 7], constants, version=2)
+
+
+def _of_a_later_version() -> onnx.ModelProto:
+    constants = {name: np.float32(x) for name, x in (("s", 0.25), ("z", 0), ("b8", 8))}
+    return _with_domain([_node("Quant", "x s z b8", "y")], [3, 7], [3, 7], constants, version=3)
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "text"),
+    [
+        (_trunc_of_version_2, "unsupported-op", "version 2 is not read"),
+        (_of_a_later_version, "onnx-opset", f"version 3 of {DOMAIN}"),
+    ],
+)
+def test_versions_that_are_not_known_are_refused(
+    make: Callable[[], onnx.ModelProto], code: str, text: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PenstockError) as error:
+        import_model(str(save(make(), tmp_path / "later.onnx")))
     assert (error.value.code, text in str(error.value)) == (code, True), error.value
