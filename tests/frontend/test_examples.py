@@ -11,6 +11,7 @@ import torch
 from examples import char_lm
 from penstock.compiler.frontend import import_model
 from penstock.compiler.interpreter.linalg import run, run_rows
+from penstock.compiler.pipeline import prepare
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.canonicalise import quantise, simplify
 
@@ -53,7 +54,7 @@ def test_a_language_model_takes_a_character_at_a_time(monkeypatch: pytest.Monkey
         wanted = net.at_once(text[None])[0]
         found = torch.cat([net(text[i : i + 1], torch.tensor([i])) for i in range(len(text))])
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
-    program = quantise(simplify(import_model(f"{EXAMPLES}/char_lm.py:model#blocks")))
+    program = prepare(import_model(f"{EXAMPLES}/char_lm.py:model#blocks"), "w8a8")
     assert program.layers is not None
     assert len(program.layers.names) == char_lm.LAYERS
     assert {state.name.rpartition(".")[2] for state in program.states} == {"keys", "values"}
