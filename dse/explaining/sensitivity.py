@@ -117,7 +117,7 @@ def _neighbours(evaluator: Evaluator, chosen: Evaluation, figure: str) -> tuple[
 def _neighbour(evaluator: Evaluator, chosen: Evaluation, name: str, other: Value, figure: str) -> Neighbour:
     value = chosen.params[name]
     try:
-        one = evaluator.evaluate({**chosen.params, name: other})
+        one = evaluator.assume({**chosen.params, name: other})
     except Exception as error:  # noqa: BLE001 - a step that cannot be modelled is one step less to tell of
         return Neighbour(name, value, other, None, None, None, "", False, False, reason_of(error))
     ratio = one.measures[figure] / chosen.measures[figure] if chosen.measures[figure] else None
@@ -226,7 +226,7 @@ def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[ExplainedTri
     fastest = chosen.figures.latency
     for size in sizes[sizes.index(now) + 1 :] if now in sizes else ():
         try:
-            more = evaluator.evaluate({**chosen.params, amount: size})
+            more = evaluator.assume({**chosen.params, amount: size})
         except Exception:  # noqa: BLE001 - more lanes than anything could hold, or other: fewer were tried before
             break
         known.append(more.measures)

@@ -49,14 +49,14 @@ def test_a_step_that_cannot_be_modelled_is_one_step_less(monkeypatch: pytest.Mon
     evaluator = Evaluator(small(), board, board.clock_mhz)
     generator = random.Random(0)
     chosen = evaluator.evaluate({name: generator.choice(values) for name, values in evaluator.space.choices.items()})
-    whole, first = Evaluator.evaluate, dict(chosen.params)
+    whole, first = Evaluator.assume, dict(chosen.params)
 
     def sometimes(self: Evaluator, params: Any) -> Evaluation:
         if dict(params) != first:
             raise KeyError("a fault of ours")
         return whole(self, params)
 
-    monkeypatch.setattr(Evaluator, "evaluate", sometimes)
+    monkeypatch.setattr(Evaluator, "assume", sometimes)
     found = explain(evaluator, chosen, [])
     assert found.neighbours
     assert all(one.failure.startswith("KeyError: 'a fault of ours' at") for one in found.neighbours)

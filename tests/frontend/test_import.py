@@ -91,17 +91,6 @@ def branch(m: Lambda, x: torch.Tensor) -> torch.Tensor:
     return x - 1
 
 
-class Counter(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("calls", torch.zeros(8))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        assert isinstance(self.calls, torch.Tensor)
-        self.calls.add_(1)
-        return x * self.calls
-
-
 Build = Callable[[], nn.Module]
 REFUSED: dict[str, tuple[Build, tuple[int, ...], str, str, str]] = {
     "control flow": (lambda: Lambda(branch), (2, 8), "data-dependent", "values of a tensor", "test_import.py:"),
@@ -114,7 +103,6 @@ REFUSED: dict[str, tuple[Build, tuple[int, ...], str, str, str]] = {
         lambda: Lambda(lambda m, x: torch.from_numpy(x.numpy())),
         (2, 8), "export-failed", "cannot trace", "test_import.py:",
     ),
-    "state": (Counter, (2, 8), "mutation", "changes 'calls'", "net.py:model"),
     "wrong shape": (lambda: nn.Linear(8, 4), (2, 9), "example-inputs", "shape (2, 9)", "net.py:model"),
     "empty input": (lambda: nn.Linear(8, 4), (0, 8), "empty-tensor", "shape (0, 8)", "net.py:model"),
     "an operation of another kind": (

@@ -89,7 +89,7 @@ def test_a_finished_run(client: httpx.Client, seeder: Seeder) -> None:
     infeasible = sum(summary_of(number).state == "infeasible" for number in range(24))
     assert infeasible > 0
     assert f"{infeasible} outside the limits, 0 failed" in text
-    points = json.loads(re.search(r'data-points="(.*?)" data-page', text).group(1))  # type: ignore[union-attr]
+    points = json.loads(re.search(r'data-points="(.*?)" data-axes', text).group(1))  # type: ignore[union-attr]
     assert sorted(point[0] for point in points) == list(range(24))
     assert sum("outside the limits" in point[3] for point in points) == infeasible
     assert any(f"trial {chosen}:" in point[3] and "(modelled)" in point[3] for point in points)
@@ -292,7 +292,7 @@ def test_the_front_of_ten_thousand_trials_is_drawn_whole_on_a_small_page(client:
     text = page(client, f"/runs/{run.id}")
     drawn = {int(n) for n in re.findall(r'data-trial="(\d+)"', text)}
     assert drawn == not_beaten(figures)
-    assert drawn <= {point[0] for point in json.loads(re.search(r'data-points="(.*?)" data-page', text).group(1))}  # type: ignore[union-attr]
+    assert drawn <= {point[0] for point in json.loads(re.search(r'data-points="(.*?)" data-axes', text).group(1))}  # type: ignore[union-attr]
     for path in ("", "/trials", "/log"):
         whole = client.get(f"/runs/{run.id}{path}").text
         assert len(whole) < 300_000
