@@ -1,5 +1,8 @@
 """The way of a loaded model: export, lift, lower, name, and keep PyTorch's own answers beside it."""
 
+# numpy's and torch's functions have few types
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace

@@ -1,5 +1,8 @@
 """Finds the layers of one form that a model repeats, and sees how it calls each of them."""
 
+# numpy's and torch's functions have few types
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import copy

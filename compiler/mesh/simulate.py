@@ -4,6 +4,9 @@ Evidence: `simulated`. What is larger than MOST_ROUNDS rounds is run twice, for 
 from there; such a result says that it is `extended`.
 """
 
+# numpy's and torch's functions have few types
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import itertools
@@ -122,8 +125,10 @@ def _rounds(most: MeshInts) -> tuple[MeshInts, MeshInts, MeshInts]:
     counts = most.ravel()
     total = int(counts.sum())
     within: MeshInts = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-    wave: MeshInts = np.repeat(np.repeat(np.arange(waves), phases), counts)
-    phase: MeshInts = np.repeat(np.tile(np.arange(phases), waves), counts)
+    each_wave: MeshInts = np.arange(waves, dtype=np.int64)
+    each_phase: MeshInts = np.arange(phases, dtype=np.int64)
+    wave: MeshInts = np.repeat(np.repeat(each_wave, phases), counts)
+    phase: MeshInts = np.repeat(np.tile(each_phase, waves), counts)
     # before all rounds stands one of no phase, in which the first tiles are asked for
     return np.append(0, wave), np.append(-1, phase), np.append(0, within)
 

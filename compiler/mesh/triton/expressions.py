@@ -34,7 +34,7 @@ _ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[float, float], float]
     ast.Div: ("div", lambda a, b: a / b),
     ast.FloorDiv: ("", lambda a, b: a // b),
     ast.Mod: ("", operator.mod),
-    ast.MatMult: ("dot", operator.matmul),
+    ast.MatMult: ("dot", lambda a, b: a * b),
 }
 _COMPARED: dict[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] = {
     ast.Lt: ("less", operator.lt),
