@@ -34,7 +34,7 @@ from penstock.compiler.package.report_timing import (
 __all__ = [
     "Accuracy", "Amount", "BandwidthUse", "BitstreamInfo", "BoundInfo", "ChannelInfo", "ChipUse", "ConverterInfo",
     "CrossingInfo", "CsimCheck", "DesignInfo", "DieInfo", "ExplorationReport", "HostInfo", "HostOperation",
-    "ImportanceInfo", "KernelInfo", "KernelResources", "KernelTiming", "LeftOut", "LevelCheck", "LoopInfo",
+    "ImportanceInfo", "KernelInfo", "KernelResources", "KernelTiming", "Language", "LeftOut", "LevelCheck", "LoopInfo",
     "ModelInfo", "NeighbourInfo", "OtherLoop", "PathStep", "PlacedPart", "PlacementReport", "PlatformInfo",
     "PortInfo", "Product", "ProfileUse", "PytorchCheck", "Record", "Report", "ResourceUse", "RtlCheck",
     "RungErrorInfo", "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "SynthesisInfo", "SynthesisPass",
@@ -257,6 +257,17 @@ class Accuracy(Record):
     evidence: Evidence
 
 
+class Language(Record):
+    """How well a held-out text is foretold, token by token: PyTorch's float model beside the accelerator's integers."""
+
+    dataset: str
+    tokens: int = Field(gt=0, description="that were foretold, each from those before it in its window")
+    float_perplexity: float
+    accelerator_perplexity: float
+    loss: float = Field(description="accelerator's perplexity over the float model's, less 1")
+    evidence: Evidence
+
+
 class TrialInfo(Record):
     number: int
     state: str = Field(description="complete, infeasible, failed or pruned")
@@ -366,6 +377,7 @@ class Report(Record):
     timing: Timing
     resources: ResourceUse
     accuracy: Accuracy | None = Field(description="null: the model came without a held-out set")
+    language: Language | None = Field(default=None, description="null: the model came without text")
     exploration: ExplorationReport | None = Field(description="null: the design was given, not searched for")
     host: HostInfo | None = Field(default=None, description="null: the accelerator does all of the model")
     tools: dict[str, str] = Field(description="versions of the tools that took part")
@@ -390,6 +402,7 @@ class Report(Record):
             "synthesis": self.synthesis.evidence if self.synthesis else None,
             "placement": self.placement.evidence if self.placement else None,
             "accuracy": self.accuracy.evidence if self.accuracy else None,
+            "language": self.language.evidence if self.language else None,
             "bitstream": self.bitstream.evidence if self.bitstream else None,
         }
         return {path: evidence for path, evidence in found.items() if evidence is not None}
