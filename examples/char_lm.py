@@ -3,8 +3,9 @@
 penstock compile 'examples/char_lm.py:model#blocks' --quantize w8a8 -o out/char_lm
 python out/char_lm/*.zip --generate 'The value of ' --tokens 60
 
-It goes on with text in the manner of these pages. `#blocks`: one block is built as hardware, and the runtime runs it for every layer with that layer's weights. Keys and
-values are buffers, so they stay with the accelerator from call to call. Embedding, last norm and scores are the host's.
+It goes on with text in the manner of these pages. `#blocks`: one block is built as hardware, and the runtime runs it
+for every layer with that layer's weights. Keys and values are buffers, so they stay with the accelerator from call to
+call. Embedding, last norm and scores are the host's.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ from penstock.compiler.frontend.repeated_layers import RepeatedLayers, find_laye
 from penstock.compiler.frontend.results import name_results
 from penstock.compiler.frontend.split_host import Split, split_off_host, values_read
 from penstock.compiler.frontend.take_state import TakenState, first_results, take_state
-from penstock.compiler.frontend.with_text import with_text
 from penstock.compiler.frontend.whole_model import Whole, whole_of
+from penstock.compiler.frontend.with_text import with_text
 from penstock.compiler.interpreter.rows import join_rows, split_rows
 from penstock.compiler.layers import Layers
 from penstock.compiler.names import Names

@@ -238,7 +238,9 @@ def _check_text(given: Mapping[str, Any], where: str) -> LoadedText:
         try:
             tokenizer = Path(given["tokenizer"]).read_bytes()
         except OSError as error:
-            raise _wrong_return(f"the tokenizer {given['tokenizer']} cannot be read: {error.strerror}", where) from error
+            raise _wrong_return(
+                f"the tokenizer {given['tokenizer']} cannot be read: {error.strerror}", where
+            ) from error
     return LoadedText(given["name"], given["held_out"], given["calibration"], characters, tokenizer)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -84,7 +85,7 @@ def _losses(model: LoadedModel, window: Array) -> Array:
     module = copy.deepcopy(model.module)  # its buffers change from call to call
     found: list[float] = []
     with torch.no_grad(), quiet_torch():
-        for place, (token, following) in enumerate(zip(window[:-1], window[1:], strict=True)):
+        for place, (token, following) in enumerate(pairwise(window)):
             pair = (int(token), place)
             inputs = [torch.full_like(x, value) for x, value in zip(model.example_inputs, pair, strict=False)]
             (scores,) = tensors_of(module(*inputs), model.reference)

@@ -43,11 +43,14 @@ def demo(
         str | None, typer.Option(help="Another model to show.", show_default="examples/digits_mlp.py:model")
     ] = None,
     platform: Annotated[
-        str | None, typer.Option(help="Board or device to design for.", show_default=f"{PLATFORM}, or {CARD} with --text")
+        str | None,
+        typer.Option(help="Board or device to design for.", show_default=f"{PLATFORM}, or {CARD} with --text"),
     ] = None,
     evidence: Annotated[
         str | None,
-        typer.Option(help="What the choice and its figures come from.", show_default="open-rtl, or modelled with --text"),
+        typer.Option(
+            help="What the choice and its figures come from.", show_default="open-rtl, or modelled with --text"
+        ),
     ] = None,
     max_lanes: Annotated[int, typer.Option(help="The most operations side by side; few are placed sooner.")] = 16,
     text: Annotated[
@@ -238,7 +241,11 @@ def design_lines(report: dict[str, Any]) -> list[str]:
         if resources[name]["used"] is not None
     ]
     lines.append(f"resources  {', '.join(shares)} [{resources['evidence']}]")
-    return lines + check_lines(report["verify"], report["accuracy"], report["language"]) + bitstream_lines(report["bitstream"])
+    return (
+        lines
+        + check_lines(report["verify"], report["accuracy"], report["language"])
+        + bitstream_lines(report["bitstream"])
+    )
 
 
 def bitstream_lines(bitstream: dict[str, Any] | None) -> list[str]:
@@ -260,9 +267,7 @@ def _taken(part: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in part.items())
 
 
-def check_lines(
-    verify: dict[str, Any], accuracy: dict[str, Any] | None, language: dict[str, Any] | None
-) -> list[str]:
+def check_lines(verify: dict[str, Any], accuracy: dict[str, Any] | None, language: dict[str, Any] | None) -> list[str]:
     """The comparisons: emitted C++ with the interpreter, and both with PyTorch's float model."""
     csim = verify["csim"]
     verdict = "equal bit for bit" if csim["equal"] else "NOT equal"

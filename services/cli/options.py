@@ -149,8 +149,8 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
         )
     if (text := report.language) is not None:
         lines.append(
-            f"perplexity  {text.accelerator_perplexity:.3f}, PyTorch {text.float_perplexity:.3f} ({text.loss:+.2%}), on "
-            f"{text.tokens} tokens of {text.dataset} {_tag(text.evidence)}"
+            f"perplexity  {text.accelerator_perplexity:.3f}, PyTorch {text.float_perplexity:.3f} ({text.loss:+.2%}), "
+            f"on {text.tokens} tokens of {text.dataset} {_tag(text.evidence)}"
         )
     unexplained = [*report.left_out, *(report.exploration.left_out if report.exploration else ())]
     lines += [f"left out    {one.part}: {one.why}" for one in unexplained]

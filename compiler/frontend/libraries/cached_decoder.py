@@ -113,7 +113,7 @@ class CachedDecoder(nn.Module):
         return answer.logits[0]
 
     def _masks(self, place: torch.Tensor) -> Any:
-        """What is added to the scores: nothing where a token may look, by the kind of attention if there are several."""
+        """Added to the scores: nothing where a token may look; by the kind of attention if there are several."""
         numbers = torch.arange(self.places)
         full = torch.where(numbers <= place, 0.0, _NEVER)[None, None, None]
         near = full if self.window is None else torch.where(numbers > place - self.window, full, _NEVER)
