@@ -23,7 +23,8 @@ from penstock.compiler.pipeline.verify import FLOAT_TOLERANCE, compare
 from penstock.compiler.platforms import Resources, load_platform
 from penstock.compiler.platforms.routing import Routing, routing_of
 from penstock.compiler.schedule import load_library
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.routing import routing_use
 from penstock.profiling.network import TaskChannel, TaskNetwork
 from penstock.profiling.simulated import simulate_design
