@@ -105,7 +105,7 @@ def take(
     What HLS synthesised has its FIFOs sized for the pipelines that it made, and is synthesised again with them; a
     design that then fails is passed over.
     """
-    numbers = {setting_of(evaluation): number for number, evaluation in reversed(trials.items())}
+    numbers = {setting_of(evaluation): number for number, evaluation in reversed(list(trials.items()))}
 
     def synthesised(evaluation: Evaluation) -> TaskNetwork | None:
         if evidence not in VITIS_RUNGS:
