@@ -73,7 +73,7 @@ def _nsga2(evaluator: Evaluator, trials: int) -> list[Evaluation]:
     for _ in range(trials):
         asked = study.ask()
         try:
-            evaluation = evaluator.evaluate(asked.params)
+            evaluation = evaluator.assume(asked.params)
         except PenstockError:
             study.fail(asked.number, retry=False)
             continue
