@@ -52,7 +52,12 @@ def demo(
             help="What the choice and its figures come from.", show_default="open-rtl, or modelled with --text"
         ),
     ] = None,
-    max_lanes: Annotated[int, typer.Option(help="The most operations side by side; few are placed sooner.")] = 16,
+    max_lanes: Annotated[
+        int | None,
+        typer.Option(
+            help="The most operations side by side; few are placed sooner.", show_default="16, any number with --text"
+        ),
+    ] = None,
     text: Annotated[
         str, typer.Option(help="Show a language model, which goes on with this.", show_default="no text")
     ] = "",
@@ -91,7 +96,9 @@ def demo(
         show.lines(f"{stack.url}, ready in {stack.seconds:.1f} s")
         show.title(f"Submit {named}: w8a8, {trials} trials on {platform}, the best measured ({evidence})")
         submitted = service.submit_model(source)
-        options = {"platform": platform, "evidence": evidence, "max_lanes": max_lanes}
+        options: dict[str, Any] = {"platform": platform, "evidence": evidence}
+        if max_lanes or not text:
+            options["max_lanes"] = max_lanes or 16
         run = service.submit_run(submitted.id, trials=trials, quantize="w8a8", **options)
         show.lines(f"run {run.id}, page {stack.url}{run.page}")
         show.title("Watch")
@@ -104,8 +111,9 @@ def demo(
     report = json.loads((folder / "report.json").read_text())
     show.title("The service is stopped. What the report says; in brackets where each figure comes from")
     show.lines(*design_lines(report))
-    show.title("The best designs as the search had them, and as they were measured")
-    show.lines(*measured_lines(report))
+    if evidence != "modelled":
+        show.title("The best designs as the search had them, and as they were measured")
+        show.lines(*measured_lines(report))
     show.title("Run the accelerator's emulation from the package alone")
     show.lines(*run_package(folder, "--self-test"))
     if report["bitstream"] and report["bitstream"]["path"]:
