@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from penstock.compiler.arrays import Array
-from penstock.compiler.runtime.penstock_runtime.text import Characters, Tokenizer, TokenizerFile
 
 MOST_HELD_OUT = 1024
 """Tokens of the held-out text that are predicted: each is a call of every layer."""
@@ -54,13 +53,6 @@ class TextPart:
                 tuple(arrays[f"window_{i}"] for i in range(sum(name.startswith("window_") for name in known))),
                 arrays["losses"] if "losses" in known else None,
             )
-
-
-def open_tokenizer(characters: Array | None, tokenizer: bytes | None) -> Tokenizer:
-    if characters is not None:
-        return Characters([int(point) for point in characters])
-    assert tokenizer is not None
-    return TokenizerFile(tokenizer.decode())
 
 
 def loss_of(scores: Array, token: int) -> float:

@@ -15,14 +15,14 @@ import torch
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.export import SayStage, run_eagerly
-from penstock.compiler.frontend.loaded import LoadedModel
+from penstock.compiler.frontend.loaded import LoadedModel, LoadedText
 from penstock.compiler.frontend.quiet import quiet_torch
 from penstock.compiler.frontend.results import tensors_of
 from penstock.compiler.program import Program
 from penstock.compiler.runtime.penstock_runtime import PackageError
 from penstock.compiler.runtime.penstock_runtime.generate import places_of
-from penstock.compiler.runtime.penstock_runtime.text import Tokenizer
-from penstock.compiler.text import MOST_HELD_OUT, TextPart, loss_of, open_tokenizer
+from penstock.compiler.runtime.penstock_runtime.text import Characters, Tokenizer, TokenizerFile
+from penstock.compiler.text import MOST_HELD_OUT, TextPart, loss_of
 
 WINDOW = 128
 """Tokens of a window where the model has no end of its own."""
@@ -36,7 +36,7 @@ def with_text(program: Program, model: LoadedModel, begin: SayStage) -> Program:
     begin("go through the text in PyTorch")
     characters = None if given.characters is None else np.array([ord(c) for c in given.characters], np.int32)
     try:
-        tokenizer = open_tokenizer(characters, given.tokenizer)
+        tokenizer = _opened(given)
         held_out, calibration = (np.array(tokenizer.encode(t), np.int64) for t in (given.held_out, given.calibration))
     except PackageError as error:
         raise _refused(model, error.what, error.hint) from error
@@ -50,6 +50,13 @@ def with_text(program: Program, model: LoadedModel, begin: SayStage) -> Program:
     losses = np.concatenate([_losses(model, window) for window in windows])
     text = TextPart(given.name, characters, given.tokenizer, calibration[:length], tuple(windows), losses)
     return replace(program, text=text)
+
+
+def _opened(given: LoadedText) -> Tokenizer:
+    if given.characters is not None:
+        return Characters([ord(c) for c in given.characters])
+    assert given.tokenizer is not None
+    return TokenizerFile(given.tokenizer.decode(errors="replace"))
 
 
 def _check_ports(model: LoadedModel, tokenizer: Tokenizer) -> None:

@@ -10,7 +10,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from penstock.compiler.evidence import Evidence
-from penstock.compiler.package.record import Count, Cycles, From, LeftOut, Ratio, Record, Share, check_evidence
+from penstock.compiler.package.record import Count, Cycles, From, LeftOut, Record, Share, check_evidence
+from penstock.compiler.package.report_judged import Accuracy, Language
 from penstock.compiler.package.report_placement import CrossingInfo, DieInfo, PlacementReport, StoredInfo
 from penstock.compiler.package.report_search import (
     BoundInfo,
@@ -244,28 +245,6 @@ class ResourceUse(Record):
         used = [self.lut.used, self.ff.used, self.dsp.used, self.bram18.used, self.uram.used]
         check_evidence(self.evidence, used)
         return self
-
-
-class Accuracy(Record):
-    """Classification of a held-out set: PyTorch's float model beside the accelerator."""
-
-    dataset: str
-    examples: int = Field(gt=0)
-    float_accuracy: Ratio
-    accelerator_accuracy: Ratio
-    agreement: Ratio = Field(description="share of examples to which both give the same class")
-    evidence: Evidence
-
-
-class Language(Record):
-    """How well a held-out text is foretold, token by token: PyTorch's float model beside the accelerator's integers."""
-
-    dataset: str
-    tokens: int = Field(gt=0, description="that were foretold, each from those before it in its window")
-    float_perplexity: float
-    accelerator_perplexity: float
-    loss: float = Field(description="accelerator's perplexity over the float model's, less 1")
-    evidence: Evidence
 
 
 class TrialInfo(Record):

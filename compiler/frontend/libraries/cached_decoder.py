@@ -21,7 +21,7 @@ _NEVER = -1e9
 """Added to scores of places that are not attended to."""
 
 
-class Place:
+class TokenPlace:
     """Where a token stands, under way to the layers."""
 
     is_sliding: tuple[bool, ...] = ()
@@ -34,8 +34,8 @@ class Place:
 
 
 pytree.register_pytree_node(
-    Place, lambda x: ([x.place], None), lambda leaves, _: Place(next(iter(leaves))),
-    serialized_type_name="penstock.Place",
+    TokenPlace, lambda x: ([x.place], None), lambda leaves, _: TokenPlace(next(iter(leaves))),
+    serialized_type_name="penstock.TokenPlace",
 )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ class CachedLayer(nn.Module):
         return self.layer(*(self._kept(x) for x in args), **{name: self._kept(x) for name, x in kwargs.items()})
 
     def _kept(self, value: Any) -> Any:
-        return _Kept(self, value.place) if isinstance(value, Place) else value
+        return _Kept(self, value.place) if isinstance(value, TokenPlace) else value
 
 
 class _Kept:
@@ -108,7 +108,7 @@ class CachedDecoder(nn.Module):
     def forward(self, token: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
         answer = self.model(
             input_ids=token[None], position_ids=place[None], attention_mask=self._masks(place),
-            past_key_values=Place(place), use_cache=False,
+            past_key_values=TokenPlace(place), use_cache=False,
         )  # fmt: skip
         return answer.logits[0]
 

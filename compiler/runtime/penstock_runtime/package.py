@@ -156,7 +156,7 @@ class Package:
     def tokenizer(self) -> Tokenizer | None:
         """How the model's tokens and text become each other, where it brought that."""
         if CHARACTERS in self.paths():
-            return Characters(self._array(CHARACTERS))
+            return Characters([int(point) for point in self._array(CHARACTERS)])
         if TOKENIZER in self.paths():
             return TokenizerFile((self.root / TOKENIZER).read_text(encoding="utf-8"))
         return None
