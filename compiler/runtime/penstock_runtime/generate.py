@@ -5,20 +5,39 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from .errors import PackageError
-from .ports import Array
-
-if TYPE_CHECKING:
-    from .accelerator import Accelerator
+from .host import HostGraph
+from .package import Package, SharedLayers
+from .ports import Array, Port
 
 Show = Callable[[str, int, float], None]
 """Is told what was written, how many tokens there are now, and how many a second."""
 _HALF = "\ufffd"
 """Stands where a character's bytes are not all there yet."""
+
+
+class CalledModel(Protocol):
+    """What of a loaded package is needed here: the model's ports, and its calls."""
+
+    @property
+    def package(self) -> Package: ...
+
+    @property
+    def inputs(self) -> Sequence[Port]: ...
+
+    @property
+    def layers(self) -> SharedLayers | None: ...
+
+    @property
+    def host(self) -> HostGraph | None: ...
+
+    def run_call(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]: ...
+
+    def reset(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -39,7 +58,7 @@ class Generated:
 
 
 def generate(
-    accelerator: Accelerator,
+    accelerator: CalledModel,
     prompt: str,
     tokens: int,
     *,
@@ -86,7 +105,7 @@ def places_of(graphs: Sequence[Mapping[str, Any]], place: str | None) -> int | N
     return min(limits, default=None)
 
 
-def _check_length(accelerator: Accelerator, given: int, tokens: int) -> None:
+def _check_length(accelerator: CalledModel, given: int, tokens: int) -> None:
     if tokens < 1:
         raise PackageError(f"{tokens} tokens are asked for", "ask for at least one")
     if not given:
@@ -101,7 +120,7 @@ def _check_length(accelerator: Accelerator, given: int, tokens: int) -> None:
         )
 
 
-def _scores(accelerator: Accelerator, token: int, place: int) -> Array:
+def _scores(accelerator: CalledModel, token: int, place: int) -> Array:
     """Of every token that may come next."""
     values = [token, place][: len(accelerator.inputs)]
     inputs = [np.full(port.shape, value, port.dtype) for port, value in zip(accelerator.inputs, values)]
