@@ -79,10 +79,9 @@ class MappingCost:
     def cycles(self, table: Sequence[Sequence[LoadPlan]], picks: Ints) -> Floats:
         """Of plans whose loads are `table[load][picks[plan, load]]`."""
         size, count = picks.shape
-        columns = [
-            [self._column(at, load) for load in choices] for at, choices in enumerate(table)
-        ]  # fmt: skip
-        facts = np.stack([np.array(columns[at])[picks[:, at]] for at in range(count)], axis=1) if count else np.zeros((size, 0, 6))
+        facts = np.zeros((size, count, 6))
+        for at, choices in enumerate(table):
+            facts[:, at] = np.array([self._column(at, load) for load in choices])[picks[:, at]]
         share, inside, ahead, tiles, waves, events = (facts[:, :, i] for i in range(6))
         sizes = np.array([fact.bytes for fact in self.facts.loads], float)
         phase_of = np.array([fact.phase for fact in self.facts.loads], int)
@@ -132,8 +131,9 @@ class MappingCost:
             rate = np.where(hoisted & ~owner, tiles * unit[:, None] / waves, 0.0)
             whole = _mixed_round(busy * unit, base, start, rate, each, events, np.ones_like(hoisted))
             wave = np.where(any_inside, wave, whole / unit)
-            all_of_it = (each * np.where(inside, kind.rounds[phase_of] if count else 0.0, np.where(hoisted, tiles / waves, 0.0))[:, :, None]).sum(axis=1) + out * (1 - 1 / self.mapping.waves)
-            wave = np.maximum(wave, all_of_it.max(axis=1))
+            often = np.where(inside, kind.rounds[phase_of], np.where(hoisted, tiles / waves, 0.0))
+            carried = (each * often[:, :, None]).sum(axis=1) + out * (1 - 1 / self.mapping.waves)
+            wave = np.maximum(wave, carried.max(axis=1))
             if kind is self.kinds[0] and not any_inside.all():
                 idle = np.where(any_inside, idle, np.maximum(wave - busy, 0.0) * unit * ~none)
             total += kind.waves * wave
@@ -166,6 +166,8 @@ def _mixed_round(
     compute: Floats | float, base: Floats, start: Floats, rate: Floats, each: Floats, events: Floats, late: Ints
 ) -> Floats:
     """Behind the last turn of a hoisted load nothing more is fetched for it."""
+    if not rate.any():
+        return _round(compute, base, start)
     fewest = np.where(rate > 0, events, np.inf).min(axis=1, initial=np.inf)
     after = np.where(events == fewest[:, None], 0.0, rate)
     with_all = _mean_round(compute, base, start, rate, each, late)
@@ -186,18 +188,24 @@ def _mean_round(
     found = usual.copy()
     for at in range(part.shape[1]):
         share = part[:, at]
+        if not (share * late[:, at]).any():
+            continue
         two = np.maximum(2 * usual, (2 * base + each[:, at]).max(axis=1))
         full = _round(compute, base + each[:, at], start)
         seldom = share * (two - 2 * usual)
         often = (1 - share) * two + (2 * share - 1) * full - usual
         found += np.where(late[:, at], np.where(share <= 0.5, seldom, often), 0.0)
-    order = np.argsort(np.where(late, 0.0, -part), axis=1)
-    part = np.take_along_axis(np.where(late, 0.0, part), order, axis=1)
+    part = np.where(late, 0.0, part)
+    if not part.any():
+        return found
+    order = np.argsort(-part, axis=1)
+    part = np.take_along_axis(part, order, axis=1)
     each = np.take_along_axis(each, order[:, :, None], axis=1)
     for at in range(part.shape[1]):
-        less = _round(compute, base, start)
         base = base + each[:, at]
-        found += part[:, at] * (_round(compute, base, start) - less)
+        more = _round(compute, base, start)
+        found += part[:, at] * (more - usual)
+        usual = more
     return found
 
 

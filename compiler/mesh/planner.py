@@ -11,7 +11,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from penstock.compiler.mesh.simulate import MeshRun, simulate_plan
 from penstock.compiler.mesh.traffic import Traffic
 
 MOST_WAYS = 50_000
+DEFAULT_TOP = 16
 MeshAllowed = Callable[[ProgramFacts, Mapping, tuple[LoadPlan, ...]], bool]
 
 
@@ -74,12 +75,15 @@ class Planned:
         return 100 * (self.best.run.cycles / self.bound - 1)
 
 
+_Row = tuple[float, int, MeshPlan]
+
+
 @dataclass
 class _Best:
     """The least by the model, and what became of all others."""
 
     most: int
-    rows: list[tuple[float, int, MeshPlan]] = field(default_factory=list[tuple[float, int, MeshPlan]])
+    rows: list[_Row] = field(default_factory=list[_Row])
     offered: int = 0
     weighed: int = 0
     passed: int = 0
@@ -167,24 +171,35 @@ def plan_programs(programs: Iterable[TileProgram], machine: Machine, top: int, r
         for mapping in mappings(facts, machine):
             cost = MappingCost(facts, mapping, traffic, traffic.shares)
             rows.append((max(cost.arithmetic(), bounds[-1][0]), len(rows), cost))
-    for bound, _, cost in sorted(rows, key=lambda row: row[:2]):
-        space = _space(cost, reuse)
-        if bound > best.limit:
-            best.passed += space.size
-        else:
-            space.weigh(best, reuse)
+    _search(rows, best, reuse)
     if not best.rows:
         raise PenstockError(
             code="mesh-too-small", what="no plan fits", where=f"mesh {machine.name}",
             limit=f"a scratchpad has {machine.capacity:,} bytes for {machine.sharing} cores",
             hint="use smaller blocks, or let the kernel keep less",
         )  # fmt: skip
-    found = [MeshMeasured(plan, -cycles, simulate_plan(plan, traffic)) for cycles, _, plan in sorted(best.rows)[::-1]]
+    chosen = list(best.rows)
+    if reuse.temporal:
+        # where the model is a little too careful, plain plans win that hoist nothing
+        plain = _Best(top)
+        _search(rows, plain, replace(reuse, temporal=False))
+        chosen += plain.rows
+    once = {(id(row[2].facts), row[2].mapping, row[2].loads): row for row in chosen}.values()
+    found = [MeshMeasured(plan, -cycles, simulate_plan(plan, traffic)) for cycles, _, plan in once]
     bound, reason = min(bounds)
     return Planned(
         tuple(sorted(found, key=lambda row: row.run.cycles)), best.weighed, best.passed, best.left_out,
         best.left_out_bound if best.left_out else None, bound, reason,
     )  # fmt: skip
+
+
+def _search(rows: list[tuple[float, int, MappingCost]], best: _Best, reuse: Reuse) -> None:
+    for bound, _, cost in sorted(rows, key=lambda row: row[:2]):
+        space = _space(cost, reuse)
+        if bound > best.limit:
+            best.passed += space.size
+        else:
+            space.weigh(best, reuse)
 
 
 def _space(cost: MappingCost, reuse: Reuse) -> _Space:

@@ -18,7 +18,7 @@ def mesh(
     given: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE: an argument, a constant, a pointer's type")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, max=100, help="how many of the best by the model are simulated")] = 5,
+    top: Annotated[int, typer.Option(min=1, max=100, help="how many of the best by the model are simulated")] = 16,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="folder for plan.json and mesh.svg")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one object instead of lines")] = False,
 ) -> int:
