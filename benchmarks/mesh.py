@@ -1,9 +1,9 @@
 """Triton kernels on meshes: our plans beside two fixed templates, traffic, the model beside the simulator, seconds.
 
 The templates are the TL paper's: one dimension (each core loads its part of the smaller matrix, the other is broadcast
-to all) and two (rows and columns), both without hoisting; their blocks are the best of five by our model, simulated. 140 GEMMs
-a mesh and the paper's irregular ones; `limit` takes so many, evenly. Two processes work side by side. The published
-configurations under TileLoom's own model are not run.
+to all) and two (rows and columns), both without hoisting; their blocks are the best of five by our model, simulated.
+140 GEMMs a mesh and the paper's irregular ones; `limit` takes so many, evenly. Two processes work side by side. The
+published configurations under TileLoom's own model are not run.
 """
 
 from __future__ import annotations

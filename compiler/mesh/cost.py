@@ -21,7 +21,7 @@ from penstock.compiler.mesh.traffic import Floats, MeshShare, Traffic
 
 @dataclass(frozen=True)
 class WaveKind:
-    """Waves at which the same cores work: how many, and cycles a byte by share (rows: those links that may be worst)."""
+    """Waves at which the same cores work; `loads`: cycles a byte by share, of the links that may be the busiest."""
 
     waves: int
     loads: Floats
@@ -174,9 +174,7 @@ def _mixed_round(
     return with_all + (_mean_round(compute, base, start, after, each, late) - with_all) / fewest
 
 
-def _mean_round(
-    compute: Floats | float, base: Floats, start: Floats, rate: Floats, each: Floats, late: Ints
-) -> Floats:
+def _mean_round(compute: Floats | float, base: Floats, start: Floats, rate: Floats, each: Floats, late: Ints) -> Floats:
     """A round's length on average, when hoisted tiles come with it at these rates, as many as possible at once.
 
     What is late comes behind the fetch of its round, and may so use the idle time of the round after too.

@@ -124,11 +124,13 @@ class OverlayProgram:
         (bm, bk), (_, bn) = a.fact.load.access.shape, b.fact.load.access.shape
         p, q = mapping.cores[a.along], mapping.cores[b.along]
         row, column = mapping.spatial[a.along], mapping.spatial[b.along]
-        assert row is not None and column is not None
+        assert row is not None
+        assert column is not None
         for dim, wide in ((row, p), (column, q)):
             if mapping.extents[dim] % wide:
                 raise self._not_built(
-                    f"{mapping.extents[dim]} blocks on {wide} cores leave an edge", "let sizes be multiples of all cores' blocks"
+                    f"{mapping.extents[dim]} blocks on {wide} cores leave an edge",
+                    "let sizes be multiples of all cores' blocks",
                 )  # fmt: skip
         names = [one.load.access.tensor for one in facts.loads] + [store.access.tensor]
         ta, tb, tc = (facts.program.tensors[name].dtype for name in names)
@@ -165,7 +167,8 @@ class OverlayProgram:
         if mat is None or len(self.machine.extents) != 2 or sizes != mat.shape:
             unit = "x".join(map(str, mat.shape)) if mat else "nothing"
             raise self._not_built(
-                f"blocks are {'x'.join(map(str, sizes))}, and a core multiplies {unit} at once", "give such blocks by --set"
+                f"blocks are {'x'.join(map(str, sizes))}, and a core multiplies {unit} at once",
+                "give such blocks by --set",
             )  # fmt: skip
         return loops[0].extent.const, stores[0]
 
