@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pytest
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
-from penstock.compiler.mesh.description import load_machine
+from penstock.compiler.mesh.description import FOLDER, load_machine, machine_of, module_of_toml
 from penstock.compiler.mesh.facts import facts_of
+from penstock.compiler.mesh.machine import Machine
 from penstock.compiler.mesh.mapping import MeshPlan
 from penstock.compiler.mesh.overlay import OverlayProgram
 from penstock.compiler.mesh.planner import Reuse, all_plans, plan_programs
@@ -37,9 +39,15 @@ INTS = Case(
 )  # fmt: skip
 
 
-def built(case: Case) -> dict[str, MeshPlan]:
+def small() -> Machine:
+    """The same overlay of four cores."""
+    text = (FOLDER / f"{MESH}.toml").read_text().replace("x = 4", "x = 2").replace("y = 4", "y = 2")
+    return machine_of(module_of_toml(text.replace("d = 4", "d = 2"), MESH))
+
+
+def built(case: Case, machine: Machine) -> dict[str, MeshPlan]:
     """All plans that are built, by their program."""
-    machine, found = load_machine(MESH), dict[str, MeshPlan]()
+    found = dict[str, MeshPlan]()
     for plan in all_plans(facts_of(case.program(), machine), Traffic(machine), Reuse()):
         with suppress(PenstockError):
             found[OverlayProgram(plan, machine).text()] = plan
@@ -47,7 +55,7 @@ def built(case: Case) -> dict[str, MeshPlan]:
 
 
 def test_every_plan_that_is_built_answers_as_numpy_does() -> None:
-    programs = built(INTS)
+    programs = built(INTS, load_machine(MESH))
     assert len(programs) >= 8  # two orders, each operand hoisted or not
     for text in programs:
         network = open_network("program.py", text, "", ())
@@ -69,7 +77,7 @@ def test_the_best_plan_is_built_and_what_is_not_is_said() -> None:
 @pytest.mark.parametrize("at", [0, -1])
 def test_overlays_equal_at_every_level_and_take_the_simulated_cycles(at: int, tmp_path: Path) -> None:
     file = tmp_path / "program.py"
-    file.write_text(list(built(INTS))[at])
+    file.write_text(list(built(replace(INTS, given={**INTS.given, "M": 8, "N": 8, "K": 4}), small()))[at])
     program = prepare(import_model(str(file)))
     evaluator = Evaluator.create(program, "ecp5-85k")
     lowered = lower(program, finish(evaluator, evaluator.evaluate(evaluator.space.default_params())).design)

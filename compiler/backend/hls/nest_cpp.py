@@ -317,7 +317,12 @@ class NestCpp:
                         goal = [str(pairs) if d == dim else i for d, i in enumerate(index)]
                         self.out.add(f"{name}{subscripts(target, goal)} = {self._index(current, source, last)};")
                 current, shape = name, target
-        assert isinstance(current, str)
+        if not isinstance(current, str):  # one along every dim: there is nothing to add
+            name = self._fresh("only")
+            self.out.add(f"{cpp_type(kind.element_type)} {name}{extents(shape)};")
+            with self.out.lanes(shape) as index:
+                self.out.add(f"{name}{subscripts(shape, index)} = {self._index(current, shape, index)};")
+            current = name
         self.names[op.result] = current
 
     def _constants(self, body: Block) -> dict[SSAValue, str]:
