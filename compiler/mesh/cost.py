@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.compiler.jit import Ints
 from penstock.compiler.mesh.facts import ProgramFacts
@@ -163,7 +164,13 @@ def _alone(compute: float, links: Floats, start: Floats) -> Floats:
 
 
 def _mixed_round(
-    compute: Floats | float, base: Floats, start: Floats, rate: Floats, each: Floats, events: Floats, late: Ints
+    compute: Floats | float,
+    base: Floats,
+    start: Floats,
+    rate: Floats,
+    each: Floats,
+    events: Floats,
+    late: NDArray[np.bool_],
 ) -> Floats:
     """Behind the last turn of a hoisted load nothing more is fetched for it."""
     if not rate.any():
@@ -174,7 +181,9 @@ def _mixed_round(
     return with_all + (_mean_round(compute, base, start, after, each, late) - with_all) / fewest
 
 
-def _mean_round(compute: Floats | float, base: Floats, start: Floats, rate: Floats, each: Floats, late: Ints) -> Floats:
+def _mean_round(
+    compute: Floats | float, base: Floats, start: Floats, rate: Floats, each: Floats, late: NDArray[np.bool_]
+) -> Floats:
     """A round's length on average, when hoisted tiles come with it at these rates, as many as possible at once.
 
     What is late comes behind the fetch of its round, and may so use the idle time of the round after too.

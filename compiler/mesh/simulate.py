@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,7 @@ def simulate_plan(plan: MeshPlan, traffic: Traffic, most_rounds: int = MOST_ROUN
     busy, core_busy = np.split(tally, [traffic.size])
     turns, marks = (len(order), engine.SAVED), np.zeros(4)
     rounds = mapping.waves * sum(phase.most for phase in facts.phases)
-    run = _ENGINE.function() if rounds * len(flat) > _COMPILED_FROM else engine.run_waves
+    run: Callable[..., float] = _ENGINE.function() if rounds * len(flat) > _COMPILED_FROM else engine.run_waves
     cycles = run(
         mapping.waves, loops, places, np.array(_periods(plan), np.int64), most_rounds,
         np.array([phase.extent.const for phase in facts.phases], np.int64), by.astype(np.int64),
