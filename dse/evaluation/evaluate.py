@@ -25,6 +25,7 @@ from penstock.dse.evaluation.objectives import (
     BANDWIDTH_SHARE,
     DEFAULT_GOAL,
     DIE_SHARE,
+    FIFO_BITS,
     ROUTING,
     ROUTING_SHARE,
     UNBOUNDED,
@@ -91,6 +92,7 @@ class Evaluation:
             "energy_uj": energy,
             "power_w": energy / latency_us,
             "traffic_bytes": float(self.cost.traffic_bytes),
+            FIFO_BITS: float(sum(c.depth * c.bits for c in self.figures.channels if c.kind == "stream")),
             **({} if busy is None else {BANDWIDTH_SHARE: busy / interval}),
             **({} if self.fullest_die is None else {DIE_SHARE: min(self.fullest_die, UNBOUNDED)}),
             **({} if self.routing is None else {ROUTING_SHARE: self.routing.share}),
@@ -362,7 +364,9 @@ class Evaluator:
         depths, assumed = safe_depths(free.channels, design.prefetch_bits), False
         if design.fifo_depths or self.assembler.declared_depths:
             known = {**depths, **self.assembler.declared_depths}
-            depths = given_depths(network, self.platform, self.clock_mhz, free.channels, known, design.fifo_depths)
+            depths = given_depths(
+                network, self.platform, self.clock_mhz, free.channels, known, design.fifo_depths, design.prefetch_bits
+            )
         else:
             room = _WHERE_PATHS_MEET * self.may_use.memory_bits
             held = depths_where_paths_meet(free.channels, depths, room)
