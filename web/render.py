@@ -83,6 +83,8 @@ def render_runs(
     asked: RunQuery,
     next_cursor: str | None,
     platforms: Sequence[str],
+    tags: Sequence[str] = (),
+    views: Sequence[Document] = (),
 ) -> str:
     """The list of runs. A course is where the best value of a run's search fell."""
     return _page(
@@ -96,6 +98,8 @@ def render_runs(
         older=asked.address(cursor=next_cursor) if next_cursor else "",
         is_everything=asked.is_everything,
         platforms=platforms,
+        tags=tags,
+        views=views,
     )
 
 

@@ -95,6 +95,9 @@ class Run:
     """Seconds that its steps took, counted from where its owner's other runs stood when it began."""
     pinned: bool = False
     """Kept until somebody unpins it: neither deleted nor collected."""
+    tags: list[str] = field(default_factory=list[str])
+    notes: str = ""
+    """What people say of it."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,26 @@ class Step:
     finished_at: datetime | None
     due_at: datetime
     licence: str | None
+
+
+@dataclass(frozen=True)
+class LogTail:
+    """The last lines that a tool of a running step has written."""
+
+    key: str
+    tail: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class SavedView:
+    """What somebody asks of the list of runs again and again, under a name."""
+
+    id: str
+    owner: str | None
+    name: str
+    query: Json
+    created_at: datetime
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ from penstock.services.api.routes import (
     designs,
     events,
     health,
+    labels,
     models,
     profiles,
     removal,
@@ -68,7 +69,7 @@ DATABASE_CONNECTIONS = 10
 ROUTERS = tuple(
     part.router
     for part in (
-        *(health, models, runs, searches, agents, designs, removal, events, results),
+        *(health, models, runs, labels, searches, agents, designs, removal, events, results),
         *(profiles, contents, webhooks, workers, accounts),
         *(runs_pages, run_pages, trials_pages, design_pages, compare_pages),
         *(submit_pages, shared_pages, service_pages, sign_in),

@@ -106,13 +106,24 @@
   }
 
   // Buttons that act go through the public API; what it says is shown where the button is.
-  // numbers that a form asks for go as JSON, as any client of the API sends them
+  // What a form asks for goes as JSON, as any client of the API sends it.
+  const valueOf = (field) => {
+    if (field.type === "number") return field.valueAsNumber;
+    return field.hasAttribute("data-list") ? field.value.split(/[\s,]+/).filter(Boolean) : field.value;
+  };
   const request = (form) => {
-    const fields = [...form.querySelectorAll("input[type=number]")].map((field) => [field.name, field.valueAsNumber]);
+    const fields = [...form.elements].filter((field) => field.name).map((field) => [field.name, valueOf(field)]);
+    const method = form.dataset.api || "POST";
     const headers = { Accept: "application/json" };
-    if (!fields.length) return { method: "POST", headers };
+    if (!fields.length) return { method, headers };
     headers["Content-Type"] = "application/json";
-    return { method: "POST", headers, body: JSON.stringify(Object.fromEntries(fields)) };
+    return { method, headers, body: JSON.stringify(Object.fromEntries(fields)) };
+  };
+
+  const goTo = (address) => {
+    const isHere = new URL(address, window.location.href).href === window.location.href;
+    if (isHere) window.location.reload();
+    else window.location.assign(address);
   };
 
   document.addEventListener("submit", async (event) => {
@@ -126,8 +137,8 @@
     said.hidden = true;
     try {
       const answer = await fetch(form.action, request(form));
-      const given = await answer.json();
-      if (answer.ok && form.hasAttribute("data-goto")) window.location.assign(given.page);
+      const given = answer.status === 204 ? {} : await answer.json();
+      if (answer.ok && form.hasAttribute("data-goto")) goTo(form.dataset.goto || given.page);
       if (!answer.ok) {
         said.textContent = given.detail ?? `the service answered ${answer.status}`;
         said.hidden = false;
