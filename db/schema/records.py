@@ -210,6 +210,28 @@ class Freed:
 
 
 @dataclass(frozen=True)
+class StoredRun:
+    """A run and how much content it refers to."""
+
+    id: str
+    name: str
+    owner: str | None
+    pinned: bool
+    finished_at: datetime | None
+    bytes: int
+    files: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What takes room: how many of them (None: it is one thing), and their bytes."""
+
+    name: str
+    count: int | None
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Webhook:
     """Where somebody wants to be told of the ends of runs: of their own ones, or of everybody's."""
 
