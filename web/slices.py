@@ -22,7 +22,7 @@ Sampled = tuple[Mapping[str, Any], float]
 
 
 @dataclass(frozen=True)
-class Slice:
+class ParameterSlice:
     """One parameter: a mark for each trial, and a line along the best of each value."""
 
     name: str
@@ -60,7 +60,7 @@ def varying(sample: Sequence[Sampled]) -> dict[str, float]:
     return dict(sorted(found.items(), key=lambda one: -one[1]))
 
 
-def draw_slices(sample: Sequence[Sampled], axis: ObjectiveAxis) -> tuple[Slice, ...]:
+def draw_slices(sample: Sequence[Sampled], axis: ObjectiveAxis) -> tuple[ParameterSlice, ...]:
     """The parameters that matter most."""
     return tuple(_slice(name, share, sample, axis) for name, share in [*varying(sample).items()][:MOST_SLICES])
 
@@ -98,7 +98,7 @@ def _explained(name: str, sample: Sequence[Sampled]) -> float:
     return max(0.0, 1 - within / whole)
 
 
-def _slice(name: str, explained: float, sample: Sequence[Sampled], axis: ObjectiveAxis) -> Slice:
+def _slice(name: str, explained: float, sample: Sequence[Sampled], axis: ObjectiveAxis) -> ParameterSlice:
     values = _values(sample, name)
     room = max(len(values) - 1, 1)
     place = {value: 4 + 92 * index / room if len(values) > 1 else 50.0 for index, value in enumerate(values)}
@@ -119,7 +119,7 @@ def _slice(name: str, explained: float, sample: Sequence[Sampled], axis: Objecti
         if i % every == 0
     )
     winner = min(best, key=lambda text: best[text])
-    return Slice(
+    return ParameterSlice(
         name=name, explained=explained, x_ticks=ticks, y_ticks=y_ticks(upwards, axis.show), dots=dots_path(dots),
         best="".join(f"{'L' if i else 'M'}{x:g} {y:g}" for i, (x, y) in enumerate(points)),
         words=f"best {axis.show(best[winner])} with {winner}",

@@ -6,12 +6,13 @@ A row goes first and its content later: there is never a row whose content is go
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, delete, exists, func, null, select, text, true, union
 
 from penstock.db.repositories.base import Repository
-from penstock.db.schema.records import Freed, Stored, StoredRun
+from penstock.db.schema.records import Freed
 from penstock.db.schema.states import RUN_TERMINAL
 from penstock.db.schema.tables import (
     artifacts,
@@ -49,6 +50,28 @@ _WOULD_FREE = text("""
     )
     SELECT (SELECT count(*) FROM doomed) AS models, (SELECT coalesce(sum(size), 0) FROM freed) AS bytes
 """)
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run and how much content it refers to."""
+
+    id: str
+    name: str
+    owner: str | None
+    pinned: bool
+    finished_at: datetime | None
+    bytes: int
+    files: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What takes room: how many of them (None: it is one thing), and their bytes."""
+
+    name: str
+    count: int | None
+    bytes: int
 
 
 class Retention(Repository):

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+
 from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from penstock.db.repositories.base import Repository
-from penstock.db.schema.records import LogTail
 from penstock.db.schema.states import StepState
 from penstock.db.schema.tables import step_logs, steps
 
 LONGEST_TAIL = 8_000
+
+
+@dataclass(frozen=True)
+class LogTail:
+    """The last lines that a tool of a running step has written."""
+
+    key: str
+    tail: str
+    at: datetime
 
 
 class StepLogs(Repository):

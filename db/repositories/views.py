@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+
 from sqlalchemy import delete, func, insert, select, update
 
 from penstock.db.repositories.base import Repository
 from penstock.db.schema.ids import new_id
-from penstock.db.schema.records import Json, SavedView
+from penstock.db.schema.records import Json
 from penstock.db.schema.tables import views
+
+
+@dataclass(frozen=True)
+class SavedView:
+    """What somebody asks of the list of runs again and again, under a name."""
+
+    id: str
+    owner: str | None
+    name: str
+    query: Json
+    created_at: datetime
 
 
 class Views(Repository):

@@ -137,26 +137,6 @@ class Step:
 
 
 @dataclass(frozen=True)
-class LogTail:
-    """The last lines that a tool of a running step has written."""
-
-    key: str
-    tail: str
-    at: datetime
-
-
-@dataclass(frozen=True)
-class SavedView:
-    """What somebody asks of the list of runs again and again, under a name."""
-
-    id: str
-    owner: str | None
-    name: str
-    query: Json
-    created_at: datetime
-
-
-@dataclass(frozen=True)
 class NewStep:
     """A step to add to a run. `needs` and `needed_by` are keys of steps of the same run.
 
@@ -206,28 +186,6 @@ class Freed:
 
     runs: int
     models: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """A run and how much content it refers to."""
-
-    id: str
-    name: str
-    owner: str | None
-    pinned: bool
-    finished_at: datetime | None
-    bytes: int
-    files: int
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What takes room: how many of them (None: it is one thing), and their bytes."""
-
-    name: str
-    count: int | None
     bytes: int
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from penstock.db.schema.records import SavedView
+from penstock.db.repositories.views import SavedView
 from penstock.services.api.answers.schemas import Given
 from penstock.services.run_options import PlainText, RequestBody
 from penstock.web.runs_view import RunQuery
