@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +85,10 @@ def run(only: str = "") -> Figures:
 def _signed_in(service: _Service) -> Iterator[Any]:
     """A browser that the service knows; None where there is none."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    try:
-        playwright = import_module("playwright.sync_api")
-    except ImportError:
-        program = None
-    if program is None:
+    if program is None or find_spec("playwright") is None:
         yield None
         return
+    playwright = import_module("playwright.sync_api")
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
         context = browser.new_context(viewport={"width": 1440, "height": 900})

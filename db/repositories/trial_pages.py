@@ -80,7 +80,7 @@ class TrialPages(Repository):
         step = max(1, -(-count // most))
         columns = (trials.c.params, cast(trials.c.figures[figure].astext, Double))
         rows = self.connection.execute(select(*columns).where(*own, trials.c.number % step == 0))
-        return count, [(params, value) for params, value in rows]
+        return count, [(params, float(value)) for params, value in rows]
 
     def names(self, run_id: str) -> tuple[list[str], list[str]]:
         """Every figure and every parameter that any trial of the run has."""
