@@ -94,7 +94,7 @@ class Heartbeat:
         try:
             with self._database.begin() as tx:
                 cancel = tx.steps.heartbeat(step.id, step.fence, self._settings.lease_seconds)
-                said = last_lines(self._context.tools.logs())
+                said = self._tail()
                 if cancel is not None and said not in ("", self._said):
                     tx.step_logs.write(step.id, step.fence, said)
                     self._said = said
@@ -105,6 +105,14 @@ class Heartbeat:
         if cancel is None:
             return "fenced"
         return "cancelled" if cancel else "renewed"
+
+    def _tail(self) -> str:
+        """What a tool says just now, without the server's own paths: they are nobody's business but its keeper's."""
+        said = last_lines(self._context.tools.logs())
+        settings = self._settings
+        for place in (self._context.folder, settings.tool_folder, settings.home):
+            said = said.replace(str(place), "…") if place is not None else said
+        return said
 
     def _force(self, reason: str) -> None:
         """The body does not end: give up its step and this process. The worker starts another process."""
