@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
+from penstock.compiler.hls_in.addresses import AddressPlanner
 from penstock.compiler.hls_in.balance import balance
 from penstock.compiler.hls_in.banks import Bank, bank_of, port_bound
 from penstock.compiler.hls_in.delays import Delays
@@ -41,6 +42,7 @@ class ScheduledPipeline:
     units: dict[str, int]
     """Floating-point and other shared operators by name, as many as are built."""
     starts: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
+    address_dsp: int = 0
 
     @property
     def limit(self) -> IiLimit | None:
@@ -64,7 +66,7 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
         item.__dict__["balanced"] = True
     nodes = _ordered([n for n in graph.nodes if n.op != "dead"])
     target = item.target if isinstance(item, Pipeline) else 1
-    delays.counters = item.counters if isinstance(item, Pipeline) else []
+    delays.addresses = AddressPlanner(item, nodes, delays.budget).plan()
     limits: list[IiLimit] = []
     fabric: set[KernelValue] = set()
     accesses: dict[KernelArray, list[KernelValue]] = {}
@@ -84,7 +86,7 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     depth = max(ends, default=0) + 1
     if isinstance(item, Pipeline):
         ii = min(ii, max(ii, 1))
-    return ScheduledPipeline(ii, max(1, depth), limits, units, starts)
+    return ScheduledPipeline(ii, max(1, depth), limits, units, starts, delays.addresses.dsp)
 
 
 def _must_be_last(item: Pipeline | Straight, part: KernelValue, parts: int) -> bool:
