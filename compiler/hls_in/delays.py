@@ -113,7 +113,7 @@ class Delays:
         if node.op == "take":
             return at, _TOKEN
         if node.op in ("store", "put"):
-            return at, 0.0
+            return at + (node.op == "store"), 0.0
         stages = self.stages(node)
         if stages:
             return at + stages, 0.6
