@@ -99,17 +99,28 @@ class AddressPlanner:
             if length <= 1:
                 continue
             part = self._within(array, d, arg.linear)
-            if total is None:
-                total = part
-                continue
-            product = _Product(total, length)
-            total = _Part(
-                ("sum", total.key, length, part.key), max(total.level, part.level),
-                total.bits + (length - 1).bit_length(), (product, part),
-            )  # fmt: skip
-            if product.multiplies:
-                self.sums.setdefault((product.part.key, length), set()).add(total.key)
+            total = part if total is None else self._sum(total, length, part)
         return total
+
+    def _written_out(self, linear: LinearForm) -> _Part | None:
+        """row · length + column of an array that the source itself made flat."""
+        rows = [(c, f) for c, f in linear.terms if signed_digits(abs(f)) > 2]
+        if len(rows) != 1 or rows[0][1] < 0 or len(linear.terms) < 2:
+            return None
+        counter, length = rows[0]
+        rest = LinearForm(linear.base, tuple(term for term in linear.terms if term != rows[0]))
+        row = _Part((((counter, 1),), 0), self.position.get(counter, -1), max(1, (counter.trip - 1).bit_length()))
+        level = max((self.position.get(c, -1) for c, _ in rest.terms), default=-1)
+        column = _Part((rest.terms, rest.base), level, max(1, max(rest.range[1], 0).bit_length()))
+        return self._sum(row, length, column)
+
+    def _sum(self, row: _Part, length: int, column: _Part) -> _Part:
+        product = _Product(row, length)
+        key = ("sum", row.key, length, column.key)
+        if product.multiplies:
+            self.sums.setdefault((row.key, length), set()).add(key)
+        bits = row.bits + (length - 1).bit_length()
+        return _Part(key, max(row.level, column.level), bits, (product, column))
 
     @staticmethod
     def _length(array: KernelArray, d: int) -> int:
@@ -122,7 +133,7 @@ class AddressPlanner:
         level = max((self.position.get(c, -1) for c, _ in linear.terms), default=-1)
         bits = max(1, max(linear.range[1], 0).bit_length())
         if factor == 1:
-            return _Part((linear.terms, linear.base), level, bits)
+            return self._written_out(linear) or _Part((linear.terms, linear.base), level, bits)
         if way == "cyclic" and all(f % factor == 0 for _, f in linear.terms):
             inner = tuple((c, f // factor) for c, f in linear.terms)
             return _Part((inner, linear.base // factor), level, max(1, bits - factor.bit_length() + 1))
@@ -193,9 +204,10 @@ class AddressPlanner:
         """Words that begin with a constant: they live in a register of the inner loop."""
         found: set[int] = set()
         for node in item.graph.nodes:
-            if node.op not in ("load", "store", "take", "put") or node.guard is None:
+            if node.op not in ("load", "store", "take", "put", "dead") or node.guard is None:
                 continue
-            if node.op == "store" and node.guard in item.sunk and node.args[0].constant:
+            begins = node.op == "store" or (node.op == "dead" and node.array is not None)
+            if begins and node.guard in item.sunk and node.args[0].constant:
                 begun.add((node.array, *(a.linear for a in node.args[1:])))
                 continue
             found.update(self.position[c] for c, at in pinned(node.guard).items() if at == 0 and c in self.position)
