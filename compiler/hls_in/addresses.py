@@ -1,9 +1,9 @@
 """What computes the addresses of a pipeline: shifts, additions, multipliers, and products with an addition in one DSP.
 
-An array is a row of words: row · length + column, dimension by dimension, within the bank that an access meets. A length
-of two binary digits with signs (240 = 256 - 16) costs an addition; every other one a multiplier. The tool builds product
-and addition as one DSP with three stages where both happen in one basic block and nobody else uses the product; else the
-product is made of LUTs within a cycle, or of a DSP from 11 bits on.
+An array is a row of words: row · length + column, dimension by dimension, within the bank that an access meets. A
+length of two binary digits with signs (240 = 256 - 16) costs an addition; every other one a multiplier. The tool builds
+product and addition as one DSP with three stages where both happen in one basic block and nobody else uses the product;
+else the product is made of LUTs within a cycle, or of a DSP from 11 bits on.
 """
 
 from __future__ import annotations

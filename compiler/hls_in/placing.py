@@ -36,6 +36,8 @@ class Placer:
     starts: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
     ends: list[int] = field(default_factory=list[int])
     units: dict[str, int] = field(default_factory=dict[str, int])
+    _taken: Count[tuple[str, int]] = field(default_factory=Count[tuple[str, int]])
+    _ports: Count[tuple[KernelArray, Bank, int]] = field(default_factory=Count[tuple[KernelArray, Bank, int]])
 
     def place(self) -> None:
         known = set(self.nodes)
@@ -48,8 +50,6 @@ class Placer:
         follows = self._follows(users)
         wanted = Count(name for node in self.nodes if (name := self._unit(node)) is not None)
         self.units = {name: -(-n // self.ii) if self.pipelined else 1 for name, n in wanted.items()}
-        self._taken: Count[tuple[str, int]] = Count()
-        self._ports: Count[tuple[KernelArray, Bank, int]] = Count()
         ready: dict[KernelValue, Moment] = {}
         heap = [(0, 0.0, -follows[n], i, 0, n) for i, n in enumerate(self.nodes) if not missing[n]]
         number = {node: i for i, node in enumerate(self.nodes)}
@@ -58,7 +58,7 @@ class Placer:
             at, offset, urgent, i, tries, node = heappop(heap)
             entered = self.delays.enter(node, at, offset)
             if entered[0] > at:
-                heappush(heap, (*entered, urgent, i, tries, node))
+                heappush(heap, (entered[0], entered[1], urgent, i, tries, node))
                 continue
             if not self._room(node, at, tries):
                 heappush(heap, (at + 1, 0.0, urgent, i, tries + 1, node))
@@ -71,7 +71,7 @@ class Placer:
                 missing[user] -= 1
                 if not missing[user]:
                     moment = max((self._after(other, user, ready) for other in needed[user]), default=(0, 0.0))
-                    heappush(heap, (*moment, -follows[user], number[user], 0, user))
+                    heappush(heap, (moment[0], moment[1], -follows[user], number[user], 0, user))
 
     def _after(self, node: KernelValue, user: KernelValue, ready: dict[KernelValue, Moment]) -> Moment:
         if (node, user) in self.cyclic and node in self.fabric:
