@@ -12,12 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
+from penstock.compiler.hls_in.addresses import Moment
 from penstock.compiler.hls_in.banks import Bank, bank_of
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.storage import KernelArray
-
-Moment = tuple[int, float]
 
 
 @dataclass
