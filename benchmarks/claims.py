@@ -70,11 +70,11 @@ def _work(job: tuple[str, int]) -> int:
     while done < most:
         name = f"bench:{os.getpid()}:{done}"
         with database.begin() as tx:
-            step = lifecycle.claim_next(tx, ("explore",), worker=name, lease_seconds=60, licences={})
-        if step is None:
+            steps = lifecycle.claim_next(tx, ("explore",), worker=name, lease_seconds=60, licences={})
+        if not steps:
             break
         with database.begin() as tx:
-            lifecycle.finish(tx, step, StepOutcome({}))
+            lifecycle.finish(tx, steps[0], StepOutcome({}))
         done += 1
     database.close()
     return done

@@ -46,8 +46,8 @@ class Repository:
         self.scope = scope
         self.connection = scope.connection
 
-    def _all(self, record: type[R], statement: Executable) -> tuple[R, ...]:
-        return tuple(record(**row) for row in self.connection.execute(statement).mappings())
+    def _all(self, record: type[R], statement: Executable, values: Mapping[str, Any] | None = None) -> tuple[R, ...]:
+        return tuple(record(**row) for row in self.connection.execute(statement, values).mappings())
 
     def _first(self, record: type[R], statement: Executable, values: Mapping[str, Any] | None = None) -> R | None:
         row = self.connection.execute(statement, values).mappings().first()

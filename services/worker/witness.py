@@ -14,8 +14,7 @@ import logging
 import os
 import shutil
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.db import Database, lifecycle
@@ -55,18 +54,16 @@ class DutyNotes:
             self._crash = (self._folder / f"{os.getpid()}.crash").open("w")
             faulthandler.enable(self._crash, all_threads=False)
 
-    @contextmanager
-    def on(self, step: Step) -> Iterator[None]:
-        """For the time of one step."""
-        note = {"step": step.id, "fence": step.fence, "oom_kills": oom_kills()}
+    def note(self, step: Step, leases: Mapping[str, int]) -> None:
+        """What is done now, and all that is held."""
+        said = {"step": step.id, "leases": dict(leases), "oom_kills": oom_kills()}
         with contextlib.suppress(OSError):
-            self._note.write_text(json.dumps(note))
-        try:
-            yield
-        finally:
-            self.forget()
+            self._note.write_text(json.dumps(said))
 
-    def forget(self) -> None:
+    def __enter__(self) -> DutyNotes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError):
             self._note.unlink(missing_ok=True)
 
@@ -93,9 +90,11 @@ def _tell(database: Database, note: Path) -> None:
     said = json.loads(note.read_text())
     found = evidence(note.with_suffix(".crash"), int(said["oom_kills"]))
     note.unlink()  # first: of two new children one tells
-    step, fence = str(said["step"]), int(said["fence"])
-    database.run(lambda tx: lifecycle.lose(tx, step, fence, found), patience=_PATIENCE_SECONDS)
-    log.warning("process %s died in step %s: %s", note.stem, step, found["what"] if found else "nobody knows why")
+    for step, fence in said["leases"].items():  # of those that only waited nothing is known
+        why = found if step == said["step"] else None
+        database.run(lambda tx, s=step, f=int(fence), e=why: lifecycle.lose(tx, s, f, e), patience=_PATIENCE_SECONDS)
+    why = found["what"] if found else "nobody knows why"
+    log.warning("process %s died in step %s: %s", note.stem, said["step"], why)
 
 
 def is_alive(pid: int) -> bool:

@@ -142,7 +142,7 @@ def test_a_lost_worker_cannot_write_any_more(database: Database) -> None:
     new = claim(database, run, "a")
     assert (new.attempt, new.fence) == (1, 2)
     with database.begin() as tx:
-        assert tx.steps.heartbeat(old.id, old.fence, 60) is None
+        assert tx.steps.heartbeat({old.id: old.fence}, 60) == {}
         assert tx.steps.hold(old.id, old.fence) is False
     for move, rest in (
         (lifecycle.finish, [DONE]), (lifecycle.fail, [{}]), (lifecycle.retry, [{}]), (lifecycle.stop, []),
@@ -158,7 +158,7 @@ def test_a_renewed_lease_is_not_reaped(database: Database) -> None:
     step = claim(database, run, "a")
     expire(database, step)
     with database.begin() as tx:
-        assert tx.steps.heartbeat(step.id, step.fence, 60) is False
+        assert tx.steps.heartbeat({step.id: step.fence}, 60) == {step.id: False}
         assert lifecycle.reap(tx, step) is None
     assert states(database, run)["a"] == "running"
 
@@ -234,7 +234,7 @@ def test_a_failure_stops_the_rest_and_ends_the_run_when_nothing_runs(database: D
         "run": "failing", "a": "failed", "b": "running", "c": "cancelled", "d": "cancelled",
     }  # fmt: skip
     with database.begin() as tx:
-        assert tx.steps.heartbeat(b.id, b.fence, 60) is True
+        assert tx.steps.heartbeat({b.id: b.fence}, 60) == {b.id: True}
     end(database, lifecycle.stop, b)
     assert states(database, run)["run"] == "failed"
 
