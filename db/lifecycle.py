@@ -134,7 +134,7 @@ def claim_next(
     again: bool = False,
     portion_of: PortionOf = one_at_a_time,
 ) -> tuple[Step, ...]:
-    """Take the steps of one run that are to be done next under new fences; none if none of these queues may be done now.
+    """Take the steps of one run that are to be done next under new fences, if any of these queues may be done now.
 
     `worker` names this one claim, and `again` says that it may have been made already: its commit was answered by a
     broken connection. `licences` says how many there are of what is counted, `portion_of` how many of a run to take.

@@ -54,8 +54,8 @@ CLAIM_NEXT = text(f"""
 CLAIM_THIS = text(f"""
     WITH chosen AS (SELECT s.id {_DUE} AND s.id = :step FOR UPDATE OF s SKIP LOCKED) {_CLAIMED}
 """)
-# The ends of any number of steps of a run that succeeded, each under its fence, with all that they leave but their files.
-# What took no time by the worker's own clock is charged a little too, so that steps of nothing take turns like others.
+# The ends of steps of a run that succeeded, each under its fence, with all that they leave but files. What took no time
+# by the worker's own clock is charged a little too, so that steps of nothing take turns like others.
 SUCCEED = text("""
     WITH given AS (
         SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS row (
@@ -99,7 +99,8 @@ SUCCEED = text("""
     ), used AS (
         INSERT INTO penstock.usage AS u (owner, month, steps, seconds)
         SELECT owner, date_trunc('month', now())::date, steps, seconds FROM run
-        ON CONFLICT (owner, month) DO UPDATE SET steps = u.steps + excluded.steps, seconds = u.seconds + excluded.seconds
+        ON CONFLICT (owner, month)
+        DO UPDATE SET steps = u.steps + excluded.steps, seconds = u.seconds + excluded.seconds
     )
     SELECT id FROM moved
 """)
@@ -131,8 +132,10 @@ OUTLOOK = text("""
     SELECT EXISTS (
         SELECT FROM penstock.steps WHERE run_id = :run AND state IN ('blocked', 'queued', 'running')
     ) AS open, EXISTS (
-        SELECT FROM penstock.step_edges mine JOIN penstock.steps waits ON waits.id = mine.step_id
-        WHERE mine.needs_id = ANY(:steps) AND waits.state = 'blocked' AND NOT EXISTS (
+        SELECT FROM (
+            SELECT DISTINCT step_id FROM penstock.step_edges WHERE needs_id = ANY(CAST(:steps AS text[]))
+        ) mine JOIN penstock.steps waits ON waits.id = mine.step_id
+        WHERE waits.state = 'blocked' AND NOT EXISTS (
             SELECT FROM (
                 SELECT id FROM penstock.steps
                 WHERE run_id = :run AND NOT (state = 'succeeded' OR state = 'failed' AND may_fail) ORDER BY id OFFSET 0

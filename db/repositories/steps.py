@@ -291,7 +291,7 @@ class Steps(Repository):
         return self.connection.execute(statement).first() is not None
 
     def heartbeat(self, held: Mapping[str, int], lease_seconds: float) -> dict[str, bool]:
-        """Renew the leases of steps, each under its fence; of each that is still held, whether it is to be cancelled."""
+        """Renew the leases of steps, each under its fence; of each still held, whether it is to be cancelled."""
         given = {"steps": list(held), "fences": list(held.values()), "lease": lease_seconds}
         return {step: bool(cancel) for step, cancel in self.connection.execute(_HEARTBEAT, given)}
 

@@ -39,6 +39,7 @@ from penstock.services.worker.witness import DutyNotes
 log = logging.getLogger(__name__)
 
 STEPS_A_MESSAGE, SECONDS_A_MESSAGE = 20, 1.0
+_TEMPORARY = "tmp"
 FULL_DISK_PAUSE, SCHEMA_SECONDS = 2.0, 10.0
 
 WriteEnd = Callable[[Transaction], object]
@@ -146,7 +147,7 @@ class Executor:
             claimed.context = None
             context.tools.cancel_all()
             tempfile.tempdir = None
-            shutil.rmtree(context.folder, ignore_errors=True)
+            _remove(context.folder)
 
     def _relieve(self, claimed: Claimed, reason: Json) -> None:
         """Record what is done, and give to others what was not begun. Also called from the heartbeat."""
@@ -284,9 +285,18 @@ def _claim_name() -> str:
 
 def _make_private(folder: Path) -> None:
     """The step's own folder; what its body puts into temporary files lies there too and goes with it."""
-    temporary = folder / "tmp"
+    temporary = folder / _TEMPORARY
     temporary.mkdir(parents=True)
     tempfile.tempdir = str(temporary)
+
+
+def _remove(folder: Path) -> None:
+    """The step's folder and what lies in it; for most short steps that is nothing."""
+    try:
+        (folder / _TEMPORARY).rmdir()
+        folder.rmdir()
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def stopped(step: Step, reason: str) -> WriteEnd | None:
