@@ -22,7 +22,7 @@ _RUNS_KNOWN = 100
 
 
 class Claimed:
-    """The steps of one claim, all of one run: those that wait, the one that is done now, those done but not recorded."""
+    """The steps of one claim, all of one run: those that wait, the one in hand, those done but not recorded."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.run_id = steps[0].run_id
