@@ -15,7 +15,7 @@ from penstock.db.repositories.queues import Portion
 from penstock.db.schema.records import Step
 from penstock.services.steps.context import StepContext
 
-PORTION_SECONDS = 0.2
+PORTION_SECONDS = 0.1
 """What the steps of one claim may take together: so long may another's step have to wait for its turn."""
 PORTION_STEPS = 64
 _RUNS_KNOWN = 100
