@@ -20,7 +20,8 @@ from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.simulator import Simulation
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.search.explore import explore
 from penstock.dse.space.fusion import tensor_bits
 from penstock.profiling.bandwidth import external_bits, memory_ports

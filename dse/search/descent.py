@@ -13,7 +13,8 @@ from random import Random
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import DIES, shortage
 from penstock.dse.lanes.neighbours import follow
 from penstock.dse.space.fitted import BUILT, BURST, CAPPED, COMPACT, FAVOUR, FITTED, SHARE, WALK, Allowance
