@@ -7,13 +7,13 @@ does; claiming and ending what workers do; reaping what the janitor does.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from penstock.db.claiming import begun
 from penstock.db.database import Transaction
-from penstock.db.repositories.queues import Portion, Wanted
 from penstock.db.schema.records import Json, NewArtifact, NewStep, Run, Step, TrialSummary
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState, TransitionRefusedError
 
@@ -23,8 +23,6 @@ WORKER_LOST = "worker-lost"
 LOSSES_ALLOWED = 12
 """Workers that a step may lose without evidence against it: one that kills them in a way nobody sees ends here."""
 _LONGEST_DELAY = 60.0
-_LOOKS = 8
-"""How often a claim looks again whose run had nothing left once it was locked: others were faster."""
 
 _GOING = (RunState.QUEUED, RunState.RUNNING)
 
@@ -45,14 +43,6 @@ class StepOutcome:
     reused_from: str | None = None
     seconds: float | None = None
     """What it took, by its worker's clock; None charges the time since its claim."""
-
-
-PortionOf = Callable[[str], Portion]
-
-
-def one_at_a_time(run_id: str) -> Portion:
-    """The portion of who knows nothing of a run."""
-    return Portion()
 
 
 def submit(
@@ -124,52 +114,6 @@ def tell(tx: Transaction, run_id: str, key: str, queues: tuple[str, str], payloa
     return told
 
 
-def claim_next(
-    tx: Transaction,
-    queues: Sequence[str],
-    *,
-    worker: str,
-    lease_seconds: float,
-    licences: Mapping[str, int],
-    again: bool = False,
-    portion_of: PortionOf = one_at_a_time,
-) -> tuple[Step, ...]:
-    """Take the steps of one run that are to be done next under new fences, if any of these queues may be done now.
-
-    `worker` names this one claim, and `again` says that it may have been made already: its commit was answered by a
-    broken connection. `licences` says how many there are of what is counted, `portion_of` how many of a run to take.
-    """
-    known = tx.queues.held_by(worker) if again else ()
-    if known:
-        return known
-    if licences:
-        tx.queues.lock_licences()
-    wanted = Wanted(queues, taken_licences(tx, licences))
-    for _ in range(_LOOKS):
-        run_id = tx.queues.next_run(wanted)
-        if run_id is None:
-            return ()
-        run = tx.runs.lock(run_id)
-        steps = _claim(tx, run, wanted, worker, lease_seconds, portion_of(run_id)) if run is not None else ()
-        if steps:
-            return steps
-    return ()
-
-
-def claim_next_of(
-    tx: Transaction, run_id: str, queues: Sequence[str], *, worker: str, lease_seconds: float, portion: Portion
-) -> tuple[Step, ...]:
-    """The same right after steps of this run have ended in this transaction, if it is the run's turn again.
-
-    Another run's turn comes in a transaction of its own: who holds the lock of one run never waits for another's. So
-    it is where licences are counted, whose lock comes before that of a run.
-    """
-    wanted = Wanted(queues)
-    if tx.queues.next_run(wanted) != run_id:
-        return ()
-    return _claim(tx, tx.runs.as_locked(run_id), wanted, worker, lease_seconds, portion)
-
-
 def claim(tx: Transaction, step_id: str, *, worker: str, lease_seconds: float) -> Step | None:
     """Take one particular step, if it is queued and its run is not paused; due or not."""
     known = tx.steps.get(step_id)
@@ -178,30 +122,8 @@ def claim(tx: Transaction, step_id: str, *, worker: str, lease_seconds: float) -
         return None
     claimed = tx.steps.claim_this(run.id, step_id, worker=worker, lease_seconds=lease_seconds)
     if claimed is not None:
-        _begun(tx, run)
+        begun(tx, run)
     return claimed
-
-
-def taken_licences(tx: Transaction, licences: Mapping[str, int]) -> tuple[str, ...]:
-    """Those of which none is free."""
-    used = tx.queues.licences_in_use() if licences else {}
-    return tuple(name for name, count in licences.items() if used.get(name, 0) >= count)
-
-
-def _claim(
-    tx: Transaction, run: Run, wanted: Wanted, worker: str, lease_seconds: float, portion: Portion
-) -> tuple[Step, ...]:
-    claimed = tx.steps.claim(run.id, wanted, worker=worker, lease_seconds=lease_seconds, portion=portion)
-    if not claimed and portion.most > 1:  # of that kind there are no more
-        claimed = tx.steps.claim(run.id, wanted, worker=worker, lease_seconds=lease_seconds, portion=Portion())
-    if claimed:
-        _begun(tx, run)
-    return claimed
-
-
-def _begun(tx: Transaction, run: Run) -> None:
-    if run.state == RunState.QUEUED:
-        tx.runs.transition("start", run.id)
 
 
 def finish(tx: Transaction, step: Step, outcome: StepOutcome) -> None:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.compiler.errors import PenstockError
-from penstock.db import Database, Transaction, lifecycle
+from penstock.db import Database, Transaction, claiming, lifecycle
 from penstock.db.database import is_transient
 from penstock.db.lifecycle import StepOutcome
 from penstock.db.schema.records import Json, Model, NewArtifact, Run, Step
@@ -105,7 +105,7 @@ class Executor:
         worker, settings, tries = _claim_name(), self.settings, itertools.count()
         self._run = None
         return self.database.run(
-            lambda tx: lifecycle.claim_next(
+            lambda tx: claiming.claim_next(
                 tx, settings.queues, worker=worker, lease_seconds=settings.lease_seconds, licences=settings.licences,
                 again=next(tries) > 0, portion_of=self._strides.of,
             ),
@@ -251,7 +251,7 @@ class Executor:
             if not go_on or self.settings.licences or not self._may_begin():
                 return ()
             settings = self.settings
-            following = lifecycle.claim_next_of(
+            following = claiming.claim_next_of(
                 tx, run_id, settings.queues, worker=worker, lease_seconds=settings.lease_seconds,
                 portion=self._strides.of(run_id),
             )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from penstock.db import Database, lifecycle
+from penstock.db import Database, claiming, lifecycle
 from penstock.db.lifecycle import GraphError, StepOutcome
 from penstock.db.repositories.base import RunNotLockedError
 from penstock.db.repositories.queues import Portion, Wanted
@@ -69,7 +69,7 @@ def test_steps_claimed_together_end_each_under_its_fence(database: Database) -> 
     run = submit(database, *(node(f"t{i}", licence="l" if i == 5 else None) for i in range(6)), node("sum", "t0", "t1"))
     several = Portion("k", 9)
     with database.begin() as tx:
-        claimed = lifecycle.claim_next(
+        claimed = claiming.claim_next(
             tx, ("explore",), worker="w", lease_seconds=60, licences={}, portion_of=lambda _: several
         )
         assert [step.key for step in claimed] == [f"t{i}" for i in range(5)], "what is counted is claimed alone"
