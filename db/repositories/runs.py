@@ -75,6 +75,7 @@ class Runs(Repository):
         owner: str | None = None,
         platform: str | None = None,
         words: str = "",
+        tag: str = "",
         with_step: Sequence[str] = (),
         without_step: Sequence[str] = (),
     ) -> Page[Run]:
@@ -87,6 +88,8 @@ class Runs(Repository):
             where.append(runs.c.owner == owner)
         if platform:
             where.append(runs.c.options["platform"].astext == platform)
+        if tag:
+            where.append(runs.c.tags.contains([tag]))
         if words:
             where.append(
                 or_(runs.c.name.icontains(words, autoescape=True), runs.c.id.startswith(words, autoescape=True))
@@ -122,6 +125,20 @@ class Runs(Repository):
     def set_pinned(self, run_id: str, pinned: bool) -> None:
         """Keep the run, or let it go when its time comes."""
         self.connection.execute(update(runs).where(runs.c.id == run_id).values(pinned=pinned))
+
+    def set_labels(self, run_id: str, tags: Sequence[str], notes: str) -> Run:
+        """What people say of the run, in place of what they said before."""
+        self.scope.require_lock(run_id)
+        changed = update(runs).where(runs.c.id == run_id).values(tags=[*tags], notes=notes)
+        Events(self.scope).add(run_id, "run.label", {"tags": [*tags], "notes": notes})
+        return self._only(Run, changed.returning(runs))
+
+    def tags(self, limit: int) -> dict[str, int]:
+        """How many runs carry each tag, the most used ones first."""
+        tag = func.unnest(runs.c.tags).label("tag")
+        each = select(tag).subquery()
+        counted = select(each.c.tag, func.count()).group_by(each.c.tag).order_by(func.count().desc(), each.c.tag)
+        return self._pairs(counted.limit(limit))
 
     def set_paused(self, run_id: str, paused: bool) -> bool:
         """Hold the run's trials back, or let them go; False if it is so already."""

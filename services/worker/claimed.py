@@ -64,7 +64,7 @@ class Claimed:
         return {step.id: step.fence for step in held}
 
 
-class Strides:
+class PortionSizes:
     """How long a run's steps of a kind took here lately, and so how many of them to take at once."""
 
     def __init__(self) -> None:

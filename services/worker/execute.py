@@ -30,7 +30,7 @@ from penstock.services.steps.result import Output, RetryLaterError
 from penstock.services.steps.version import code_version
 from penstock.services.store import TREE_MEDIA_TYPE, MissingContentError
 from penstock.services.worker import shutdown
-from penstock.services.worker.claimed import Claimed, Strides
+from penstock.services.worker.claimed import Claimed, PortionSizes
 from penstock.services.worker.compatible import refuse_newer
 from penstock.services.worker.heartbeat import STOPPED, Heartbeat
 from penstock.services.worker.room import WAIT_SECONDS, came_from_a_full_disk, has_room
@@ -55,7 +55,7 @@ class Executor:
         self.store = open_store(settings)
         self.notes = DutyNotes(settings)
         self._patience = settings.outage_seconds
-        self._strides = Strides()
+        self._strides = PortionSizes()
         self._look_at = 0.0
         self._run: Run | None = None
         """As it was at the claim of the step."""

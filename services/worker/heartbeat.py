@@ -6,10 +6,13 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
 
-from penstock.db import Database
+from penstock.db import Database, Transaction
 from penstock.db.database import is_transient
+from penstock.db.repositories.step_logs import LONGEST_TAIL
 from penstock.db.schema.records import Json, Step
 from penstock.services.settings import Settings
 from penstock.services.steps.context import StepContext
@@ -19,6 +22,7 @@ from penstock.services.worker.claimed import Claimed
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.2
+_SHOWN_LINES = 40
 EXIT_STUCK = 70
 
 
@@ -26,6 +30,25 @@ LONG_SECONDS = 0.5
 """What takes longer lets no other step wait that was claimed with it."""
 STOPPED = {"code": "not-begun", "what": "the step that was claimed before it ended otherwise than it should"}
 _HELD_UP = {"code": "not-begun", "what": "the step that was claimed before it takes longer than others of its kind"}
+
+
+def last_lines(logs: Iterable[Path]) -> str:
+    """What the tool that wrote last has written last, as plain text."""
+    found: list[tuple[float, Path]] = []
+    for path in logs:
+        with suppress(OSError):
+            found.append((path.stat().st_mtime, path))
+    if not found:
+        return ""
+    try:
+        with max(found)[1].open("rb") as log_file:
+            size = log_file.seek(0, os.SEEK_END)
+            log_file.seek(max(0, size - LONGEST_TAIL))
+            said = log_file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    lines = said.splitlines()[1 if size > LONGEST_TAIL else 0 :]
+    return "\n".join("".join(c for c in line if c.isprintable() or c == "\t") for line in lines[-_SHOWN_LINES:])
 
 
 class Heartbeat:
@@ -44,6 +67,7 @@ class Heartbeat:
         self._claimed = claimed
         self._give_up = give_up
         self._relieve = relieve
+        self._said = ""
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._beat, name=f"heartbeat of {claimed.run_id}", daemon=True)
 
@@ -87,6 +111,8 @@ class Heartbeat:
         try:
             with self._database.begin() as tx:
                 answers = tx.steps.heartbeat(held, self._settings.lease_seconds)
+                if current is not None and current.step.id in answers:
+                    self._show(tx, current)
         except Exception as error:
             if not is_transient(error):
                 log.exception("heartbeat of %s", ", ".join(held))
@@ -104,6 +130,21 @@ class Heartbeat:
         except Exception as error:  # its thread must go on: what was not given back comes back by its lease
             if not is_transient(error):
                 log.exception("steps of %s that wait", self._claimed.run_id)
+
+    def _show(self, tx: Transaction, context: StepContext) -> None:
+        """Keep what a tool says just now, where it is news."""
+        said = self._tail(context)
+        if said not in ("", self._said):
+            tx.step_logs.write(context.step.id, context.step.fence, said)
+            self._said = said
+
+    def _tail(self, context: StepContext) -> str:
+        """What a tool says just now, without the server's own paths: they are nobody's business but its keeper's."""
+        said = last_lines(context.tools.logs())
+        settings = self._settings
+        for place in (context.folder, settings.tool_folder, settings.home):
+            said = said.replace(str(place), "…") if place is not None else said
+        return said
 
     def _force(self, context: StepContext) -> None:
         """The body does not end: give up its step and this process. The worker starts another process."""

@@ -22,6 +22,7 @@ from penstock.services.api.answers.schemas import (
     Chosen,
     ErrorOut,
     EventOut,
+    LogOut,
     ModelOut,
     ModelRef,
     Progress,
@@ -109,12 +110,15 @@ def run_detail(tx: Transaction, run: Run, *, estimated: bool = False, submitted_
     best = best_trials(tx, [run]).get(run.id) if found else None
     tally = None if submitted_with else tx.trial_pages.tally([run.id]).get(run.id)
     attempts = tx.attempts.of_steps([step.id for step in steps if step.fence])
+    logs = tx.step_logs.running(run.id) if run.state == RunState.RUNNING else ()
     fields = _run_fields(run, model, counts, best, tally)
     return RunDetail.model_validate(
         fields
         | {
             "estimate": estimate_of(tx, run, steps, fields["progress"]) if estimated else None,
+            "notes": run.notes,
             "summary": dict(run.summary),
+            "logs": [LogOut.model_validate(log) for log in logs],
             "steps": [step_out(step, attempts.get(step.id, ())) for step in steps],
             "waiting_for": _waiting_for(run, steps, counts),
             "last_event_id": last_event_id,
@@ -220,7 +224,7 @@ def _run_fields(
     best: BestTrial | None,
     tally: TrialTally | None,
 ) -> dict[str, Any]:
-    fields = ("id", "name", "state", "owner", "pinned", "paused", "created_at", "started_at", "finished_at")
+    fields = ("id", "name", "state", "owner", "pinned", "tags", "paused", "created_at", "started_at", "finished_at")
     return {field: getattr(run, field) for field in fields} | {
         "model": ModelRef(id=model.id, name=model.name, kind=model.kind, url=f"/v1/models/{model.id}"),
         "options": dict(run.options),
