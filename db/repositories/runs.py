@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, insert, literal, null, or_, select, text, update
+from sqlalchemy import ColumnElement, exists, func, literal, null, or_, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from penstock.db.repositories.base import Repository, Scope
@@ -17,6 +18,16 @@ from penstock.db.schema.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, T
 from penstock.db.schema.tables import runs, steps
 
 _LOCK = text("SELECT * FROM penstock.runs WHERE id = :run FOR NO KEY UPDATE")
+_CREATE = text("""
+    WITH made AS (
+        INSERT INTO penstock.runs (id, model_id, name, state, options, owner, priority)
+        VALUES (:id, :model_id, :name, :state, CAST(:options AS jsonb), :owner, :priority) RETURNING *
+    ), told AS (
+        INSERT INTO penstock.events (run_id, kind, data, actor)
+        SELECT id, 'run.create', jsonb_build_object('from', NULL, 'to', state, 'name', name), :actor FROM made
+    )
+    SELECT * FROM made
+""")
 _INTAKE = 0x696E74616B65  # "intake"
 
 
@@ -33,9 +44,9 @@ class Runs(Repository):
             "id": new_id("run"), "model_id": model_id, "name": name, "state": RunState.QUEUED,
             "options": dict(options or {}), "owner": owner, "priority": priority,
         }  # fmt: skip
-        run = self._only(Run, insert(runs).values(row).returning(runs))
+        row["options"] = json.dumps(row["options"])
+        run = self._only(Run, _CREATE, row | {"actor": self.scope.actor})
         self.scope.locked_runs.add(run.id)
-        Events(self.scope).add(run.id, "run.create", {"from": None, "to": run.state, "name": name})
         return run
 
     def get(self, run_id: str) -> Run | None:

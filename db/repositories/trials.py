@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from sqlalchemy import (
     case,
     cast,
     func,
-    insert,
     or_,
     select,
     text,
@@ -27,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import array
 
 from penstock.db.repositories.base import BadCursorError, Repository, number_cursor
-from penstock.db.schema.records import Json, Page, Trial, TrialSummary
+from penstock.db.schema.records import Json, Page, Trial
 from penstock.db.schema.states import StepState
 from penstock.db.schema.tables import artifacts, steps, trials
 from penstock.db.schema.tables import runs as all_runs
@@ -90,10 +89,6 @@ class EarlierTrial:
 
 
 class Trials(Repository):
-    def create(self, run_id: str, step_id: str, summary: TrialSummary) -> None:
-        row = asdict(summary) | {"run_id": run_id, "step_id": step_id}
-        self.connection.execute(insert(trials).values(row))
-
     def of_step(self, step_id: str) -> Trial | None:
         return self._first(Trial, select(trials).where(trials.c.step_id == step_id))
 

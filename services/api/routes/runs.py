@@ -44,7 +44,7 @@ def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: Idem
             run = runs.start_run(
                 tx, model, options, name=asked.name, owner=caller.owner, most_waiting=most, quotas=quotas
             )
-            document = run_detail(tx, run)
+            document = run_detail(tx, run, submitted_with=model)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)
 
