@@ -289,7 +289,9 @@ class Evaluator:
         depths, assumed = safe_depths(free.channels, design.prefetch_bits), False
         if design.fifo_depths or self.assembler.declared_depths:
             known = {**depths, **self.assembler.declared_depths}
-            depths = given_depths(network, self.platform, self.clock_mhz, free.channels, known, design.fifo_depths)
+            depths = given_depths(
+                network, self.platform, self.clock_mhz, free.channels, known, design.fifo_depths, design.prefetch_bits
+            )
         elif not safe:
             held = depths_where_paths_meet(free.channels, depths, _WHERE_PATHS_MEET * self.may_use.memory_bits)
             depths, assumed = held, held != depths

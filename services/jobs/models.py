@@ -105,8 +105,8 @@ def model_file(intake: Intake, file: BinaryIO, file_name: str, entry: str, name:
 
 def find_model(tx: Transaction, model_id: str, *, where: str, hold: bool = False) -> Model:
     """The model with that id, or the refusal that there is none; with `hold` nobody deletes it meanwhile."""
-    there = is_id(model_id, "mdl") and (not hold or tx.models.hold(model_id))
-    model = tx.models.get(model_id) if there else None
+    find = tx.models.hold if hold else tx.models.get
+    model = find(model_id) if is_id(model_id, "mdl") else None
     if model is None:
         raise RefusedError(
             "model-not-found",
