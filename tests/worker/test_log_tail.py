@@ -52,7 +52,7 @@ def test_signs_of_life_carry_it_to_the_page(client: httpx.Client, seeder: Seeder
     tools = SimpleNamespace(logs=lambda: (folder / "stdout.log",))
     here = SimpleNamespace(step=step, folder=folder, tools=tools, stop_reason=None, stop=lambda reason: None)
     often = replace(settings, heartbeat_seconds=0.05)
-    with Heartbeat(seeder.database, often, cast(Any, here), lambda reason: None):
+    with Heartbeat(seeder.database, often, cast(Any, here), lambda step, reason: None, lambda claimed, reason: None):
         wait_until(lambda: client.get(f"/v1/runs/{run.id}").json()["logs"] != [])
     page = client.get(f"/runs/{run.id}").text
     assert "reads …/&lt;b&gt;top&lt;/b&gt;.cpp" in page
