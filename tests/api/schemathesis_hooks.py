@@ -28,6 +28,11 @@ def before_call(context, case, kwargs):
 def valid_requests_are_taken(ctx, response, case):
     """No request that the description allows is refused, but for what a schema cannot say."""
     problem = response.json() if response.status_code == 422 else {}
-    if problem.get("code") in BEYOND_A_SCHEMA or str(problem.get("detail")).startswith("body.limits"):
+    detail = str(problem.get("detail"))
+    if problem.get("code") in BEYOND_A_SCHEMA or detail.startswith("body.limits"):
         return None
+    if detail.startswith("body.reference: option ") and "is given twice" in detail:
+        return None
+    if problem.get("code") == "webhook-target-refused" and ("no address" not in detail or "//[" in case.body["url"]):
+        return None  # which targets are allowed an administrator says; IPv6 has a grammar of its own
     return positive_data_acceptance(ctx, response, case)

@@ -35,6 +35,9 @@ _HTTP_CODES = {
     416: "range-not-satisfiable",
 }
 
+_OF_FILES = ("GET", "HEAD")
+"""What static files answer to: they are mounted, which is no route with methods."""
+
 # After how many seconds what was refused may well be done.
 _TRY_AGAIN = {"too-many-runs": 60, "quota-exceeded": 300, "storage-full": 300}
 
@@ -118,12 +121,8 @@ def from_http(error: HTTPException, request: Request) -> Problem:
 
 def _methods_of(request: Request) -> list[str]:
     """What the address takes: the framework names the methods of the first of its routes only."""
-    found: set[str] = set()
-    for method in ("GET", "HEAD", "POST", "PUT"):
-        scope = {**request.scope, "method": method}
-        if any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes):
-            found.add(method)
-    return sorted(found)
+    routes = [route for route in request.app.router.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in routes for method in getattr(route, "methods", None) or _OF_FILES})
 
 
 def from_refusal(error: RefusedError) -> Problem:
