@@ -6,6 +6,7 @@ what people read elsewhere. What is done with it stands where it is used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -30,6 +31,7 @@ MOST_LANES = 1_000_000
 MOST_FIFO_SIMULATIONS = 100_000
 LARGEST_SEED = 2**31 - 1
 LONGEST_NAME = 200
+PLAIN = r"^[^\x00-\x1f\x7f]*$"
 _LARGEST_WHOLE = 2.0**63
 
 MODEL_HELP = "FILE.py:FUNCTION, FILE.onnx, FILE.mlir, zoo:NAME?KEY=VALUE, or hf:, timm:, torchvision:, torch.nn:NAME"
@@ -41,7 +43,7 @@ EXTENDED = "extended"
 
 def plain_text(text: str) -> str:
     """Refuses what neither a database nor a terminal should see: control characters."""
-    if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+    if not re.fullmatch(PLAIN, text):
         raise PydanticCustomError("control_character", "contains a control character")
     return text
 
@@ -61,7 +63,7 @@ def _known_platform(name: str) -> str:
     )
 
 
-PlainText = Annotated[str, AfterValidator(plain_text), Described({"pattern": r"^[^\x00-\x1f\x7f]*$"})]
+PlainText = Annotated[str, AfterValidator(plain_text), Described({"pattern": PLAIN})]
 if TYPE_CHECKING:
     Rung = Evidence
     Sampler = str

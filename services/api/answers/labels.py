@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from penstock.db.repositories.views import SavedView
 from penstock.services.api.answers.schemas import Given
 from penstock.services.described import Described
 from penstock.services.run_options import PlainText, RequestBody
 from penstock.web.runs_view import RunQuery
+
+if TYPE_CHECKING:  # clients have the types, and no database
+    from penstock.db.repositories.views import SavedView
 
 MOST_TAGS, LONGEST_NOTES, MOST_VIEWS = 20, 4_000, 50
 _TAG = r"\w[\w.:/+@-]{0,39}"

@@ -10,7 +10,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match, Mount
+from starlette.types import Scope
 
 from penstock.compiler.errors import nearest
 from penstock.db.database import is_transient
@@ -35,8 +36,8 @@ _HTTP_CODES = {
     416: "range-not-satisfiable",
 }
 
+_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
 _OF_FILES = ("GET", "HEAD")
-"""What static files answer to: they are mounted, which is no route with methods."""
 
 # After how many seconds what was refused may well be done.
 _TRY_AGAIN = {"too-many-runs": 60, "quota-exceeded": 300, "storage-full": 300}
@@ -121,8 +122,13 @@ def from_http(error: HTTPException, request: Request) -> Problem:
 
 def _methods_of(request: Request) -> list[str]:
     """What the address takes: the framework names the methods of the first of its routes only."""
-    routes = [route for route in request.app.router.routes if route.matches(request.scope)[0] is not Match.NONE]
-    return sorted({method for route in routes for method in getattr(route, "methods", None) or _OF_FILES})
+    routes = request.app.router.routes
+    found = [way for way in _METHODS if any(_takes(route, {**request.scope, "method": way}) for route in routes)]
+    return found or list(_OF_FILES)  # below a mount no route of ours matches, and all that is mounted is files
+
+
+def _takes(route: BaseRoute, scope: Scope) -> bool:
+    return not isinstance(route, Mount) and route.matches(scope)[0] is Match.FULL
 
 
 def from_refusal(error: RefusedError) -> Problem:
