@@ -90,9 +90,9 @@ def zoo_model(zoo: str, arguments: Mapping[str, str | int | float | bool], name:
 
 
 def library_model(text: str, name: str) -> NewModel:
-    reference = library_reference(text)
+    reference, whole = library_reference(text)
     details = {"library": reference.library, "model": reference.model, "options": dict(reference.options)}
-    return NewModel(name or reference.name, "library", str(reference), details)
+    return NewModel(name or reference.name, "library", whole, details)
 
 
 def model_file(intake: Intake, file: BinaryIO, file_name: str, entry: str, name: str) -> NewModel:
@@ -177,4 +177,5 @@ def _printable(name: str) -> str:
 
 def _model_name(file: str, entry: str) -> str:
     stem = file.rpartition(".")[0]
+    entry, _, _ = entry.partition("#")
     return stem if entry in ("", "model") else f"{stem}.{entry}"
