@@ -36,6 +36,7 @@ ModelId = Annotated[str, Path(max_length=64)]
 _FIELDS = ("file", "entry", "name")
 _FORM_SCHEMA = {
     "type": "object",
+    "additionalProperties": False,
     "required": ["file"],
     "properties": {
         "file": {"type": "string", "format": "binary", "description": "a .py, .onnx or .mlir file"},
