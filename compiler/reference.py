@@ -38,7 +38,8 @@ _INSTALL = {
 }
 LAYERS = re.compile(r"(\w+(\.\w+)*)?", re.ASCII)
 """A module's path, or nothing."""
-_LIBRARY_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
+MODEL_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}"
+"""How a library may call a model."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ def _zoo_reference(text: str) -> ZooReference:
 
 def _library_reference(library: str, rest: str, text: str) -> LibraryReference:
     model, mark, query = rest.partition("?")
-    if not _LIBRARY_MODEL.fullmatch(model):
+    if not re.fullmatch(MODEL_PATTERN, model):
         raise PenstockError(
             code="model-reference", what=f"{model!r} is no name of a model", where=text,
             limit="letters, digits, '.', '_' and '-'", hint=_HINT,

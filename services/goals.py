@@ -12,6 +12,7 @@ from penstock.compiler.platforms import load_platform
 from penstock.dse.evaluation.objectives import LIMITED, MOST_LIMITS, MOST_OBJECTIVES, OBJECTIVES, Goal
 from penstock.dse.evaluation.objectives import check_limits as parse_limits
 from penstock.dse.evaluation.objectives import check_objectives as known_objectives
+from penstock.services.described import Described
 
 
 def refused(error: PenstockError) -> PydanticCustomError:
@@ -55,7 +56,7 @@ def check_goal(objectives: list[str], limits: list[str], platform: str) -> None:
 
 
 ObjectiveNames = Annotated[
-    list[Annotated[str, AfterValidator(check_objective), Field(json_schema_extra={"enum": list(OBJECTIVES)})]],
+    list[Annotated[str, AfterValidator(check_objective), Described({"enum": list(OBJECTIVES)})]],
     Field(
         min_length=1,
         max_length=MOST_OBJECTIVES,
@@ -63,6 +64,7 @@ ObjectiveNames = Annotated[
         + "; ".join(f"{o.name}: {o.meaning}" for o in OBJECTIVES.values()),
     ),
     AfterValidator(check_each_once),
+    Described({"uniqueItems": True}),
 ]
 
 Limits = Annotated[

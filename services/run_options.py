@@ -6,6 +6,7 @@ what people read elsewhere. What is done with it stands where it is used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -19,6 +20,7 @@ from penstock.compiler.platforms import load_platform, platform_names
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, MOST_OBJECTIVES, OBJECTIVES, Goal
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, SAMPLERS
 from penstock.dse.support.budgets import DEFAULT_GAP, SIMULATIONS
+from penstock.services.described import Described
 from penstock.services.goals import Limits, ObjectiveNames, check_goal
 
 BitstreamTarget = Literal["hw", "hw_emu", "none"]
@@ -29,6 +31,8 @@ MOST_LANES = 1_000_000
 MOST_FIFO_SIMULATIONS = 100_000
 LARGEST_SEED = 2**31 - 1
 LONGEST_NAME = 200
+PLAIN = r"^[^\x00-\x1f\x7f]*$"
+_LARGEST_WHOLE = 2.0**63
 
 MODEL_HELP = "FILE.py:FUNCTION, FILE.onnx, FILE.mlir, zoo:NAME?KEY=VALUE, or hf:, timm:, torchvision:, torch.nn:NAME"
 
@@ -39,7 +43,7 @@ EXTENDED = "extended"
 
 def plain_text(text: str) -> str:
     """Refuses what neither a database nor a terminal should see: control characters."""
-    if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+    if not re.fullmatch(PLAIN, text):
         raise PydanticCustomError("control_character", "contains a control character")
     return text
 
@@ -59,7 +63,7 @@ def _known_platform(name: str) -> str:
     )
 
 
-PlainText = Annotated[str, AfterValidator(plain_text)]
+PlainText = Annotated[str, AfterValidator(plain_text), Described({"pattern": PLAIN})]
 if TYPE_CHECKING:
     Rung = Evidence
     Sampler = str
@@ -86,12 +90,33 @@ class Said:
 
 
 class RequestBody(BaseModel):
-    """A request body: unknown members are refused, so that a typing error never passes in silence."""
+    """A request body: unknown members are refused, so that a typing error never passes in silence.
 
-    model_config = ConfigDict(extra="forbid")
+    No value is taken for another one: `0` is not `false`, `"5"` is not `5`.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_numbers(cls, body: Any) -> Any:
+        """JSON knows one kind of number: 8.0 is 8 there, alone, in a list and under a name."""
+        if not isinstance(body, dict):
+            return body
+        return {name: _whole(value) for name, value in body.items()}
 
 
-PlatformName = Annotated[PlainText, AfterValidator(_known_platform)]
+def _whole(value: Any) -> Any:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < _LARGEST_WHOLE else value
+    if isinstance(value, list):
+        return [_whole(one) if isinstance(one, float) else one for one in value]
+    if isinstance(value, dict):
+        return {name: _whole(one) if isinstance(one, float) else one for name, one in value.items()}
+    return value
+
+
+PlatformName = Annotated[PlainText, AfterValidator(_known_platform), Described({"enum": list(platform_names())})]
 QuantisationName = Literal["w8a8"]
 
 

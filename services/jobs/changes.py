@@ -13,6 +13,7 @@ from pydantic import Field, StrictInt
 
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError, nearest
+from penstock.services.described import Described
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import PlainText, RequestBody
 
@@ -20,6 +21,8 @@ DEEPEST, LARGEST, MOST_DIMS, MOST_CHANGES = 1 << 20, 1 << 24, 16, 1000
 Depth = Annotated[StrictInt, Field(ge=1, le=DEEPEST)]
 LoopSizes = Annotated[list[Annotated[StrictInt, Field(ge=1, le=LARGEST)]], Field(min_length=1, max_length=MOST_DIMS)]
 PartName = Annotated[PlainText, Field(min_length=1, max_length=300)]
+_NO_OTHER_NAMES = Described({"additionalProperties": False})
+"""Names have a pattern, and JSON schema allows names beside a pattern unless it is told."""
 
 
 class KernelChange(RequestBody):
@@ -32,10 +35,10 @@ class KernelChange(RequestBody):
 class DesignChanges(RequestBody):
     """What is to be different; everything else stays."""
 
-    fifo_depths: dict[PartName, Depth] = Field(
+    fifo_depths: Annotated[dict[PartName, Depth], _NO_OTHER_NAMES] = Field(
         default_factory=dict, max_length=MOST_CHANGES, description="tokens that a channel holds, by its name"
     )
-    kernels: dict[PartName, KernelChange] = Field(
+    kernels: Annotated[dict[PartName, KernelChange], _NO_OTHER_NAMES] = Field(
         default_factory=dict, max_length=MOST_CHANGES, description="other lanes and tiles, by the kernel's name"
     )
 

@@ -22,7 +22,8 @@ from penstock.services.jobs import python_names
 from penstock.services.jobs.refused import RefusedError
 
 _LOOK_SECONDS = 60.0
-_ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+NAME_PATTERN = "[A-Za-z_][A-Za-z0-9_]{0,99}"
+"""How functions and their arguments may be called."""
 # First bytes of a serialised ModelProto: the tags of its fields, ir_version first in practice.
 _ONNX_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA})
 
@@ -34,7 +35,7 @@ def is_task_program(source: bytes, file: str) -> bool:
 
 def check_entry(entry: str) -> None:
     """Refuses what can be no name of a function."""
-    if not _ENTRY.fullmatch(entry):
+    if not re.fullmatch(NAME_PATTERN, entry):
         raise RefusedError(
             "entry-not-found",
             f"'{entry[:80]}' is no name of a function",
@@ -128,7 +129,7 @@ def zoo_source(zoo: str, arguments: Mapping[str, str | int | float | bool]) -> s
             hint=nearest(zoo, known, "choose one of these"),
         )
     for key, value in arguments.items():
-        if not _ENTRY.fullmatch(key) or len(str(value)) > 200 or not str(value).isprintable():
+        if not re.fullmatch(NAME_PATTERN, key) or len(str(value)) > 200 or not str(value).isprintable():
             raise RefusedError(
                 "zoo-reference-invalid",
                 f"'{key[:80]}' is no argument of a zoo model",
@@ -155,7 +156,7 @@ def library_reference(text: str) -> tuple[LibraryReference, str]:
             f"'{text[:80]}' names no model of a library", "files are sent, the zoo has its own field"
         )
     for key, value in reference.options:
-        if not _ENTRY.fullmatch(key) or len(value) > 200 or not value.isprintable():
+        if not re.fullmatch(NAME_PATTERN, key) or len(value) > 200 or not value.isprintable():
             raise _no_library_model(
                 f"'{key[:80]}' is no option of a model", "names as in Python; values of up to 200 printable characters"
             )

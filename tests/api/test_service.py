@@ -66,7 +66,12 @@ def test_addresses_and_methods_that_do_not_exist(shared_client: httpx.Client) ->
     check_problem(shared_client.get("/v1/nothing"), "not-found", 404, "/v1/nothing", "openapi.json")
     refused = shared_client.delete("/v1/runs")
     check_problem(refused, "method-not-allowed", 405, "DELETE")
-    assert "GET" in refused.headers["allow"]
+    assert refused.headers["allow"] == "GET, POST"
+    for method in ("OPTIONS", "TRACE"):
+        allowed = shared_client.request(method, "/v1/runs/run_0").headers["allow"]
+        assert allowed == "DELETE, GET, PATCH"
+    assert shared_client.request("TRACE", "/v1/webhooks/whk_0").headers["allow"] == "DELETE"
+    assert shared_client.delete("/static/nothing.css").headers["allow"] == "GET, HEAD"
     check_problem(shared_client.get("/v1/runs/"), "not-found", 404)
     page = shared_client.get("/nothing", headers={"Accept": "text/html"})
     assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
@@ -267,3 +272,12 @@ def test_health_tells_each_part(
     wait_until(lambda: client.get("/v1/health").json()["broker"]["status"] == "down")
     assert client.get("/v1/health").json()["status"] == "degraded"
     assert client.get("/healthz").text == "ok\n"
+
+
+def test_a_value_is_taken_for_no_other_one(shared_client: httpx.Client) -> None:
+    answer = shared_client.post("/v1/runs/run_0/ask", json={"trials": 8.0})
+    check_problem(answer, "run-not-found", 404)
+    for body in ({"trials": 8.5}, {"trials": "8"}, {"trials": True}):
+        check_problem(shared_client.post("/v1/runs/run_0/ask", json=body), "invalid-request", 422, "body.trials")
+    for body in ({"older_than_days": 36500, "dry_run": 1}, {"older_than_days": "36500", "dry_run": True}):
+        check_problem(shared_client.post("/v1/gc", json=body), "invalid-request", 422, "body.")

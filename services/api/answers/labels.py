@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from penstock.db.repositories.views import SavedView
 from penstock.services.api.answers.schemas import Given
+from penstock.services.described import Described
 from penstock.services.run_options import PlainText, RequestBody
 from penstock.web.runs_view import RunQuery
 
+if TYPE_CHECKING:  # clients have the types, and no database
+    from penstock.db.repositories.views import SavedView
+
 MOST_TAGS, LONGEST_NOTES, MOST_VIEWS = 20, 4_000, 50
-_TAG = re.compile(r"\w[\w.:/+@-]{0,39}")
-_TURNS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_TAG = r"\w[\w.:/+@-]{0,39}"
+_TURNING = r"\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_TURNS = re.compile(f"[{_TURNING}]")
 """What turns the direction of the text that follows: a name with it could show as another one."""
 
 
 def _tag(tag: str) -> str:
-    if _TAG.fullmatch(tag):
+    if re.fullmatch(_TAG, tag):
         return tag
     raise PydanticCustomError(
         "bad_tag",
@@ -42,14 +46,17 @@ def _title(name: str) -> str:
     raise PydanticCustomError("no_name", "needs a letter that can be seen")
 
 
-Tag = Annotated[str, AfterValidator(_tag)]
+_CONTROL = r"\x00-\x1f\x7f"
+_SEEN = {"pattern": rf"^[^{_CONTROL}]*[^\s{_CONTROL}{_TURNING}][^{_CONTROL}]*$"}
+_LINES = {"pattern": r"^(\r\n|[^\x00-\x08\x0b-\x1f\x7f])*$"}
+Tag = Annotated[str, AfterValidator(_tag), Described({"pattern": f"^{_TAG}$"})]
 
 
 class RunLabels(RequestBody):
     """What to write beside a run; what is left out stays."""
 
     tags: list[Tag] | None = Field(None, max_length=MOST_TAGS, description="in place of those it has")
-    notes: Annotated[str, Field(max_length=LONGEST_NOTES), AfterValidator(_notes)] | None = Field(
+    notes: Annotated[str, Field(max_length=LONGEST_NOTES), AfterValidator(_notes), Described(_LINES)] | None = Field(
         None, description="plain text, in place of what is there"
     )
 
@@ -67,7 +74,7 @@ class ViewQuery(RequestBody):
 class NewView(ViewQuery):
     """A question to keep."""
 
-    name: Annotated[PlainText, Field(min_length=1, max_length=60), AfterValidator(_title)] = Field(
+    name: Annotated[PlainText, Field(min_length=1, max_length=60), AfterValidator(_title), Described(_SEEN)] = Field(
         description="one that is there already stands for the new question"
     )
 

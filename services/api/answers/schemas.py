@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
+from penstock.compiler.reference import LIBRARIES, MODEL_PATTERN
+from penstock.services.described import Described
+from penstock.services.jobs.sources import NAME_PATTERN
 from penstock.services.run_options import (
     DEFAULT_PLATFORM,
     LONGEST_NAME,
@@ -22,6 +26,12 @@ from penstock.services.run_options import (
 RunStateName = Literal["queued", "running", "failing", "cancelling", "succeeded", "failed", "cancelled"]
 ScopeName = Literal["read", "submit", "admin"]
 StepStateName = Literal["blocked", "queued", "running", "succeeded", "failed", "cancelled"]
+
+
+_PAIR = f"{NAME_PATTERN}=([!\"$'-~]|%[2-6][0-9A-Fa-f]|%7[0-9A-Ea-e]){{0,200}}"
+_LIBRARY_MODEL = rf"^({'|'.join(map(re.escape, LIBRARIES))}):{MODEL_PATTERN}(\?({_PAIR}(&{_PAIR})*)?)?$"
+"""LIBRARY:NAME?KEY=VALUE&KEY=VALUE, as a URL writes them."""
+_ARGUMENT = {"pattern": "^[ -~]*$", "maxLength": 200}
 
 
 class NewRun(RunOptions):
@@ -59,16 +69,17 @@ class ZooReference(RequestBody):
     """A model that Penstock brings along, with its arguments."""
 
     zoo: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$", description="its name")
-    arguments: dict[str, str | int | float | bool] = Field(
-        default_factory=dict, max_length=32, description="arguments of its entry function"
-    )
+    arguments: Annotated[
+        dict[str, Annotated[str, Described(_ARGUMENT)] | int | float | bool],
+        Described({"propertyNames": {"pattern": f"^{NAME_PATTERN}$"}}),
+    ] = Field(default_factory=dict, max_length=32, description="arguments of its entry function")
     name: PlainText = Field("", max_length=LONGEST_NAME, description="what to call the model; default: its zoo name")
 
 
 class NamedModel(RequestBody):
     """A model of a library that the workers have, built with random weights."""
 
-    reference: PlainText = Field(
+    reference: Annotated[PlainText, Described({"pattern": _LIBRARY_MODEL})] = Field(
         min_length=1, max_length=2000, description="as hf:gpt2?n_layer=2, timm:NAME, torchvision:NAME or torch.nn:NAME"
     )
     name: PlainText = Field("", max_length=LONGEST_NAME, description="what to call the model; default: its own name")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from penstock.services.api.answers.schemas import Given
+from penstock.services.described import Described
 from penstock.services.run_options import PlainText, RequestBody
 
 
@@ -34,10 +35,17 @@ class Collected(FreedOut):
 WebhookKind = Literal["run.succeeded", "run.failed", "run.cancelled"]
 
 
+_NUMBER = "(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"
+_HOST = rf"(([A-Za-z0-9-]+\.)*[A-Za-z][A-Za-z0-9-]*|({_NUMBER}\.){{3}}{_NUMBER}|\[[0-9A-Fa-f:.]+\])"
+_ADDRESS = f'^https?://{_HOST}(:[1-9][0-9]{{0,4}})?([/?][!"$-~]*)?$'
+
+
 class NewWebhook(RequestBody):
     """Where to tell of the ends of runs."""
 
-    url: PlainText = Field(min_length=1, max_length=2000, description="https, among the targets that are allowed")
+    url: Annotated[PlainText, Described({"pattern": _ADDRESS})] = Field(
+        min_length=1, max_length=2000, description="https, among the targets that are allowed"
+    )
     kinds: list[WebhookKind] = Field(
         default=["run.succeeded", "run.failed"], min_length=1, max_length=3, description="of what to tell"
     )

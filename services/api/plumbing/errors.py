@@ -10,7 +10,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match, Mount
+from starlette.types import Scope
 
 from penstock.compiler.errors import nearest
 from penstock.db.database import is_transient
@@ -34,6 +35,9 @@ _HTTP_CODES = {
     415: "unsupported-media-type",
     416: "range-not-satisfiable",
 }
+
+_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
+_OF_FILES = ("GET", "HEAD")
 
 # After how many seconds what was refused may well be done.
 _TRY_AGAIN = {"too-many-runs": 60, "quota-exceeded": 300, "storage-full": 300}
@@ -118,12 +122,13 @@ def from_http(error: HTTPException, request: Request) -> Problem:
 
 def _methods_of(request: Request) -> list[str]:
     """What the address takes: the framework names the methods of the first of its routes only."""
-    found: set[str] = set()
-    for method in ("GET", "HEAD", "POST", "PUT"):
-        scope = {**request.scope, "method": method}
-        if any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes):
-            found.add(method)
-    return sorted(found)
+    routes = request.app.router.routes
+    found = [way for way in _METHODS if any(_takes(route, {**request.scope, "method": way}) for route in routes)]
+    return found or list(_OF_FILES)  # below a mount no route of ours matches, and all that is mounted is files
+
+
+def _takes(route: BaseRoute, scope: Scope) -> bool:
+    return not isinstance(route, Mount) and route.matches(scope)[0] is Match.FULL
 
 
 def from_refusal(error: RefusedError) -> Problem:

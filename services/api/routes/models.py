@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
@@ -25,7 +26,8 @@ from penstock.services.api.plumbing.idempotency import IdempotencyHeader
 from penstock.services.jobs import runs
 from penstock.services.jobs.models import Intake, NewModel, find_model, library_model, model_file, zoo_model
 from penstock.services.jobs.quotas import check_quotas
-from penstock.services.run_options import LONGEST_NAME
+from penstock.services.jobs.sources import NAME_PATTERN
+from penstock.services.run_options import LONGEST_NAME, PLAIN
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
 
@@ -34,11 +36,21 @@ ModelId = Annotated[str, Path(max_length=64)]
 _FIELDS = ("file", "entry", "name")
 _FORM_SCHEMA = {
     "type": "object",
+    "additionalProperties": False,
     "required": ["file"],
     "properties": {
         "file": {"type": "string", "format": "binary", "description": "a .py, .onnx or .mlir file"},
-        "entry": {"type": "string", "description": "for a .py file: the function that returns the model"},
-        "name": {"type": "string", "maxLength": LONGEST_NAME, "description": "what to call the model"},
+        "entry": {
+            "type": "string",
+            "pattern": f"^({NAME_PATTERN})?$",
+            "description": "for a .py file: the function that returns the model",
+        },
+        "name": {
+            "type": "string",
+            "maxLength": LONGEST_NAME,
+            "pattern": PLAIN,
+            "description": "what to call the model",
+        },
     },
 }
 
@@ -214,10 +226,10 @@ def _parts(form: FormData) -> tuple[UploadFile, str, str]:
 
 def _text(form: FormData, field: str) -> str:
     value = form.get(field) or ""
-    if not isinstance(value, str) or len(value) > LONGEST_NAME or not value.isprintable():
+    if not isinstance(value, str) or len(value) > LONGEST_NAME or not re.fullmatch(PLAIN, value):
         raise Problem(
             "invalid-request",
-            "expected printable text",
+            "expected text without control characters",
             where=f"field {field}",
             limit=f"at most {LONGEST_NAME} characters",
             hint="send it as a plain form field",
