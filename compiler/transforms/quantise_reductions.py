@@ -124,7 +124,7 @@ def product_sum(kinds: Sequence[IntegerType]) -> Block:
     factors = [argument if argument.type == I32 else _wide(block, argument) for argument in block.args[:-1]]
     term = factors[0]
     if len(factors) == 2:
-        product = arith.MuliOp(*factors)
+        product = arith.MuliOp(factors[0], factors[1])
         block.add_op(product)
         term = product.result
     total = arith.AddiOp(block.args[-1], term)

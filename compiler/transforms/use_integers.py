@@ -24,7 +24,7 @@ from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import trip_counts
 from penstock.compiler.transforms.body_builder import BodyBuilder, along_result
-from penstock.compiler.transforms.editor import Editor, element_type, layer_of, shape_of, tensor_of
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.find_grid import find_grid
 from penstock.compiler.transforms.fixed_point import KnownNumbers, NotFixedPoint, TooWide
 from penstock.compiler.transforms.generics import (
@@ -184,7 +184,7 @@ class _Integers:
     ) -> tuple[BodyBuilder, Number, int | None]:
         """The body at one shift, or as if any fitted; and the shift at which it is exact."""
         builder = BodyBuilder(op)
-        given = {
+        given: dict[SSAValue, Number] = {
             argument: self._read(builder, value, layout)
             for argument, value, layout in zip(op.body.block.args, op.inputs, maps_of(op), strict=False)
         }
@@ -246,7 +246,7 @@ class _Integers:
             if self.editor.is_param(value):
                 whole, own = self._weight(value, layout, maps[-1])
                 value = self.state.param(self.editor.name(value), whole[None])
-                kinds.append(element_type(whole))
+                kinds.append(IntegerType(8 * whole.itemsize))
                 weight = weight * _spread(whole.astype(np.int64), layout, len(trips))
                 scale = scale * _spread(own, layout, len(trips))
             else:

@@ -122,7 +122,7 @@ class BodyTranslator:
             case math.RoundEvenOp() | math.FloorOp() | math.CeilOp(), [Whole() as x]:
                 return self._round(op, x)
             case math.RoundEvenOp() | math.FloorOp() | math.CeilOp(), [Real() as x]:
-                low, high = (float(evaluate(op, [np.float32(end)])) for end in (x.low, x.high))
+                low, high = (float(evaluate(op, [np.asarray(end, np.float32)])) for end in (x.low, x.high))
                 return self._as_whole(Real(self._emit(type(op)(x.value)), low, high, True))
             case arith.NegfOp(), [Whole() as x]:
                 return self._negated(x)
