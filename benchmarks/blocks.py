@@ -4,7 +4,8 @@ Each block is searched as `penstock explore --quantize w8a8` does it, and its de
 `bandwidth_pct` is what passes through external memory, of what all banks together sustain, between the first word that
 a load brings and the last one; `of_run_pct` the same over the whole run. `compute_pct` is how much of the time of the
 design's DSPs the products of the model take. `memory_pct` compares what FIFOs and converters hold with the tensors
-between the kernels.
+between the kernels, without the FIFOs that loads alone fill: `load_fifo_bits` are weights and caches that come while
+others compute. A block that cannot be run has `null` for its figures, and the `reason`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from fnmatch import fnmatch
 
 from benchmarks.registry import Figures, Value
 from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.simulator import Simulation
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.search.explore import explore
 from penstock.dse.space.fusion import tensor_bits
 from penstock.profiling.bandwidth import external_bits, memory_ports
@@ -61,19 +64,28 @@ def cases() -> list[BlockCase]:
 def run(only: str = "", limit: int | None = None) -> Figures:
     """`only` is a part of a case's name, as `gpt2/decode`, or a pattern."""
     wanted = [case for case in cases() if only in case.label or fnmatch(case.label, only)][:limit]
-    rows = [_row(case) for case in wanted]
+    rows = [_tried(case) for case in wanted]
 
     def of(mode: str, figure: str) -> list[float]:
-        return [float(str(row[figure])) for row in rows if row["mode"] == mode and row[figure] is not None]
+        return [float(str(row[figure])) for row in rows if row["mode"] == mode and row.get(figure) is not None]
 
     summary: dict[str, Value] = {
         "decode_pct_of_bandwidth_min": min(of("decode", "bandwidth_pct"), default=None),
         "prefill_pct_of_compute_min": min(of("prefill", "compute_pct"), default=None),
         "memory_pct_max": max([*of("prefill", "memory_pct"), *of("decode", "memory_pct")], default=None),
         "max_explore_s": max([*of("prefill", "explore_s"), *of("decode", "explore_s")], default=None),
-        "infeasible_defaults": sum(int(str(row["infeasible_defaults"])) for row in rows),
+        "infeasible_defaults": sum(
+            int(str(row["infeasible_defaults"])) for row in rows if "infeasible_defaults" in row
+        ),
     }
     return Figures("simulated", rows, summary)
+
+
+def _tried(case: BlockCase) -> Mapping[str, Value]:
+    try:
+        return _row(case)
+    except PenstockError as error:
+        return {"block": case.family, "mode": case.mode, "tokens": case.tokens, "cycles": None, "reason": str(error)}
 
 
 def _row(case: BlockCase) -> Mapping[str, Value]:
@@ -114,13 +126,16 @@ def _shares(evaluator: Evaluator, best: Evaluation, network: TaskNetwork, simula
     streaming = max(one.end for one in times) - min(one.start for one in times)
     bits, run = external_bits(network), simulated.latency
     products = sum(op.work for op in graph.operations if any(graph.is_param(v) for v in op.inputs) and op.reductions)
-    held = sum(c.bits * c.words * best.design.fifo_depths.get(n, c.depth) for n, c in network.channels.items())
+    depths, loaded = best.design.fifo_depths, {c.name for c in best.figures.channels if c.prefetch is not None}
+    bits_of = {n: c.bits * c.words * depths.get(n, c.depth) for n, c in network.channels.items()}
+    held = sum(size for name, size in bits_of.items() if name not in loaded)
     between = sum(tensor_bits(op.result) for op in graph.operations if op.result not in graph.returned)
     return {
         "bandwidth_pct": round(100 * bits / sustained / streaming, 1),
         "of_run_pct": round(100 * bits / sustained / run, 1),
         "compute_pct": round(100 * products / max(1, best.figures.resources.dsp) / run, 1),
         "fifo_and_converter_bits": held,
+        "load_fifo_bits": sum(bits_of[name] for name in loaded),
         "memory_pct": round(100 * held / between, 1),
         "dsp": best.figures.resources.dsp,
     }

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 
 from benchmarks.registry import WALL_CLOCK, Figures, Value
-from penstock.db import Database, lifecycle
+from penstock.db import Database, claiming, lifecycle
 from penstock.db.lifecycle import StepOutcome
 from penstock.db.migrate import migrate
 from penstock.db.schema.records import NewStep
@@ -70,11 +70,11 @@ def _work(job: tuple[str, int]) -> int:
     while done < most:
         name = f"bench:{os.getpid()}:{done}"
         with database.begin() as tx:
-            step = lifecycle.claim_next(tx, ("explore",), worker=name, lease_seconds=60, licences={})
-        if step is None:
+            steps = claiming.claim_next(tx, ("explore",), worker=name, lease_seconds=60, licences={})
+        if not steps:
             break
         with database.begin() as tx:
-            lifecycle.finish(tx, step, StepOutcome({}))
+            lifecycle.finish(tx, steps[0], StepOutcome({}))
         done += 1
     database.close()
     return done

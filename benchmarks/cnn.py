@@ -20,7 +20,8 @@ from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.search.explore import explore
 from penstock.profiling.simulated import outlook_of, simulate_design

@@ -65,7 +65,7 @@ def speed_row(case: Speed) -> dict[str, Value]:
             key = evaluator.means(params)
             if key in seen:
                 continue
-            evaluator.evaluate(params)
+            evaluator.assume(params)
             seen.add(key)
         except PenstockError:
             refused += 1
@@ -100,7 +100,7 @@ def study_row(trials: int) -> dict[str, Value]:
         began = time.perf_counter()
         asked = study.ask()
         ready = time.perf_counter()
-        found = evaluator.evaluate(asked.params)
+        found = evaluator.assume(asked.params)
         modelled = time.perf_counter()
         study.tell(asked.number, found.values, found.constraints)
         asking, modelling = asking + ready - began, modelling + modelled - ready

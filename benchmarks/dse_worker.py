@@ -32,7 +32,7 @@ def main(url: str, name: str, seed: int, worker: int, trials: int, model: str) -
             study.fail(asked.number, retry=False)
             break
         ready = time.perf_counter()
-        found = evaluator.evaluate(asked.params)
+        found = evaluator.assume(asked.params)
         modelled = time.perf_counter()
         study.tell(asked.number, found.values, found.constraints)
         told = time.perf_counter()

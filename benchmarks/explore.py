@@ -1,7 +1,7 @@
 """The public search with its defaults under budgets of DSPs: cycles, the bound, the gap between them, seconds.
 
 Each case is searched from nothing, by one seed, as `penstock explore --limit dsp<=N` does it on the bare device of the
-published tables: no design that was kept before is known to it. Where one was kept, it is beside.
+published tables: no design that was found before is known to it. What earlier searches reached is beside (`kept`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 from statistics import median
 
 from benchmarks import workloads
-from benchmarks.kernel_designs import PLATFORM, WORKLOADS, evaluator_of, limited, load_designs
+from benchmarks.kernel_designs import PLATFORM, WORKLOADS, earlier_best, evaluator_of, limited
 from benchmarks.registry import Figures, Value
 from benchmarks.workloads import Loaded
 from penstock.compiler.errors import PenstockError
@@ -114,17 +114,9 @@ def _row(case: ExploreCase) -> Mapping[str, Value]:
             "modelled": found.modelled,
             "stopped_early": found.stopped_early,
         }
-    row |= {"seconds": round(time.perf_counter() - began, 1), "kept_cycles": _kept(case, evaluator)}
+    row |= {"seconds": round(time.perf_counter() - began, 1), "kept_cycles": earlier_best(case.name, case.dsp)}
     print(f"explore: {case.label}: {row['cycles']} cycles, bound {row['bound']}", file=sys.stderr, flush=True)
     return row
-
-
-def _kept(case: ExploreCase, evaluator: Evaluator) -> int | None:
-    """The fastest of the designs that were kept and that this case's limits allow."""
-    if case.name not in WORKLOADS:
-        return None
-    found = [evaluator.evaluate_design(design) for dsp, design in load_designs(case.name).items() if dsp <= case.dsp]
-    return min((one.figures.latency for one in found if one.feasible), default=None)
 
 
 def _other(name: str) -> Evaluator:

@@ -1,8 +1,8 @@
-"""Designs of the published workloads: found by the search, kept as records, and taken from there again."""
+"""Designs of the published workloads, as the public search finds them; what was searched is cached by its content."""
 
 from __future__ import annotations
 
-import json
+import csv
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,11 +20,14 @@ from penstock.compiler.pipeline import prepare
 from penstock.compiler.reference import parse_reference
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
-from penstock.dse.search.explore import Exploration, explore
+from penstock.dse.search.explore import explore
 from penstock.dse.space.tiling import TilingOptions
+from penstock.profiling.cache import CacheStore, content_key
+from penstock.services.steps.version import evaluation_version
 
 PLATFORM = "xcu280"
-RECORDS = Path(__file__).parent / "data" / "kernel_designs"
+_EARLIER = Path(__file__).parent / "data" / "kernel_cycles.csv"
+_STORE = CacheStore("kernel-designs", keep=1000)
 
 
 @dataclass(frozen=True)
@@ -83,21 +86,38 @@ def limited(evaluator: Evaluator, dsp: int, lut: int | None = None) -> Evaluator
     return replace(evaluator, goal=Goal.of((), limits).on(evaluator.platform))
 
 
-def search(workload: str, dsp: int, lut: int | None = None) -> Exploration:
-    """The fastest design with at most so many DSPs: what `penstock explore` finds."""
-    return explore(limited(evaluator_of(workload), dsp, lut))
+@dataclass(frozen=True)
+class KernelDesign:
+    """What `penstock explore` finds under limits, and what no design of the space can be below there."""
+
+    design: Design
+    bound: float
+    bound_reason: str
 
 
-def load_designs(workload: str) -> dict[int, Design]:
-    """The designs that a search has left, by the number of DSPs that they were allowed; none before the first."""
-    path = RECORDS / f"{workload}.json"
-    document = json.loads(path.read_text()) if path.exists() else {}
-    return {int(dsp): Design.from_json(record, f"{workload}.{dsp}") for dsp, record in document.items()}
+def search(workload: str, dsp: int, lut: int | None = None) -> KernelDesign:
+    """The fastest design with at most so many DSPs and LUTs: searched once for each model, limits and code."""
+    evaluator = limited(evaluator_of(workload), dsp, lut)
+    limits = [limit.text for limit in evaluator.goal.limits]
+    key = content_key(str(evaluator.program.module), PLATFORM, limits, evaluation_version())
+    with _STORE.making(key):
+        kept = _STORE.read(key)
+        if kept is None:
+            found = explore(evaluator)
+            design, bound = found.best.evaluation.design.with_fifo_depths({}), found.bound
+            kept = {"design": design.to_json(), "bound": bound.value, "bound_reason": bound.reason}
+            _STORE.write(key, kept)
+    return KernelDesign(Design.from_json(kept["design"], workload), kept["bound"], kept["bound_reason"])
 
 
-def save_designs(workload: str, designs: Mapping[int, Design]) -> None:
-    """FIFO depths are left out: they follow from the rest."""
-    RECORDS.mkdir(parents=True, exist_ok=True)
-    records = {str(dsp): designs[dsp].with_fifo_depths({}).to_json() for dsp in sorted(designs)}
-    lines = [f' "{dsp}": {json.dumps(record, sort_keys=True)}' for dsp, record in records.items()]
-    (RECORDS / f"{workload}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+@cache
+def earlier_cycles(workload: str) -> Mapping[int, int]:
+    """Cycles that a search has reached before, by the DSPs that it was allowed: a later one is to be as good."""
+    with _EARLIER.open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["workload"] == workload]
+    return {int(row["dsp"]): int(row["cycles"]) for row in rows}
+
+
+def earlier_best(workload: str, dsp: int) -> int | None:
+    """The fewest of them with at most so many DSPs; None where none was so small."""
+    return min((cycles for allowed, cycles in earlier_cycles(workload).items() if allowed <= dsp), default=None)

@@ -1,8 +1,8 @@
-"""The published workloads: cycles and DSPs of the designs that the search found, beside what others have published.
+"""The published workloads: cycles and DSPs of the designs that the search finds, beside what others have published.
 
 Every design is modelled, simulated to the cycle, and run at the stream level on the workload's own data, which must
-give PyTorch's results. A row is a workload under a budget of DSPs, or beside one published design at its own number.
-At 220 DSPs the same tiles, lanes and orders are also measured as SystemVerilog of the open route.
+give PyTorch's results. A row is a workload under a budget of DSPs, or beside one published design under its own DSPs
+and its own LUTs. At 220 DSPs the same tiles, lanes and orders are also measured as SystemVerilog of the open route.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.kernel_designs import WORKLOADS, Workload, evaluator_of, limited, load_designs
+from benchmarks.kernel_designs import WORKLOADS, KernelDesign, Workload, earlier_best, evaluator_of, limited, search
 from benchmarks.kernel_rtl import measure_rtl
 from benchmarks.published import BUDGETS, Published, published, rivals
 from benchmarks.registry import Figures, Value
@@ -23,7 +23,9 @@ from penstock.compiler.pipeline.verify import FLOAT_TOLERANCE, compare
 from penstock.compiler.platforms import Resources, load_platform
 from penstock.compiler.platforms.routing import Routing, routing_of
 from penstock.compiler.schedule import load_library
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.bounds.bound import GoalBounds
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.routing import routing_use
 from penstock.profiling.network import TaskChannel, TaskNetwork
 from penstock.profiling.simulated import simulate_design
@@ -55,8 +57,7 @@ class Found:
 def run() -> Figures:
     rows: list[Mapping[str, Value]] = []
     for workload in WORKLOADS.values():
-        _say(f"{workload.name}: model, simulator, results")
-        rows += workload_rows(workload, load_designs(workload.name))
+        rows += workload_rows(workload)
     rows = [{**row, **_rtl(str(row["workload"]))} if _is_open(row) else row for row in rows]
     budgets = [row for row in rows if row["comparison"] == "budget"]
     beside = [row for row in rows if row["comparison"] == "rival"]
@@ -75,7 +76,12 @@ def run() -> Figures:
             if row.get("open_rtl_cycles") is not None
         ),
         "rivals_total": len(beside),
-        "rivals_beaten_at_their_dsp": sum(bool(row["beats_all"]) for row in beside),
+        "rivals_beaten_at_their_dsp_and_lut": sum(bool(row["beats_all"]) for row in beside),
+        "rivals_that_no_design_can_beat": sum(bool(row["bound_forbids"]) for row in beside),
+        "worse_than_earlier": sum(
+            row["earlier_cycles"] is not None and int(str(row["cycles"])) > int(str(row["earlier_cycles"]))
+            for row in budgets
+        ),
     }
     return Figures("simulated", rows, summary)
 
@@ -105,7 +111,7 @@ def _is_open(row: Mapping[str, Value]) -> bool:
 def _rtl(workload: str) -> Mapping[str, Value]:
     """The design at that budget on the open route, and what the simulator says of it there."""
     _say(f"{workload}: SystemVerilog in Verilator")
-    found = measure_rtl(workload, load_designs(workload)[OPEN_RTL_AT])
+    found = measure_rtl(workload, search(workload, OPEN_RTL_AT).design)
     return {
         "open_rtl_cycles": found.measured,
         "open_rtl_simulated_cycles": found.simulated,
@@ -114,21 +120,28 @@ def _rtl(workload: str) -> Mapping[str, Value]:
     }
 
 
-def workload_rows(workload: Workload, designs: Mapping[int, Design]) -> list[Mapping[str, Value]]:
+def workload_rows(workload: Workload) -> list[Mapping[str, Value]]:
     """A row for each budget, then one for each published design."""
-    found = {dsp: measure(workload, design, dsp) for dsp, design in designs.items()}
-    rows = [_budget_row(workload, found, budget) for budget in BUDGETS if budget in found]
-    return rows + [_rival_row(workload, found, rival) for rival in rivals(workload.name)]
+    return [
+        *(budget_row(workload, budget) for budget in BUDGETS),
+        *(_rival_row(workload, rival) for rival in rivals(workload.name)),
+    ]
 
 
-def measure(workload: Workload, design: Design, dsp: int) -> Found:
+def _found(workload: Workload, dsp: int, lut: int | None = None) -> tuple[KernelDesign, Found]:
+    _say(f"{workload.name}: at most {dsp} DSPs" + (f" and {lut} LUTs" if lut is not None else ""))
+    searched = search(workload.name, dsp, lut)
+    return searched, measure(workload, searched.design, dsp, lut)
+
+
+def measure(workload: Workload, design: Design, dsp: int, lut: int | None = None) -> Found:
     """Model, simulate and run a design; one that takes too many DSPs or computes something else is an error."""
-    evaluator = limited(evaluator_of(workload.name), dsp)
+    evaluator = limited(evaluator_of(workload.name), dsp, lut)
     evaluation = evaluator.evaluate_design(design)
     if not evaluation.feasible:
         raise PenstockError(
-            code="does-not-fit", what=f"the design kept for {dsp} DSPs does not fit", where=workload.name,
-            limit=evaluation.explanation, hint="search again: python -m benchmarks.kernel_search",
+            code="does-not-fit", what=f"the design found for {dsp} DSPs does not fit", where=workload.name,
+            limit=evaluation.explanation, hint="report this",
         )  # fmt: skip
     network = evaluator.assembler.network(evaluation.design)
     simulation = simulate_design(network, evaluator.platform, evaluator.clock_mhz)
@@ -144,16 +157,11 @@ def measure(workload: Workload, design: Design, dsp: int) -> Found:
     return Found(evaluation, simulation.latency, check.values, network)
 
 
-def _best(found: Mapping[int, Found], dsp: int) -> Found | None:
-    """The fastest of the designs with at most so many DSPs; None where nothing so small was searched for."""
-    return min((one for one in found.values() if one.dsp <= dsp), key=lambda one: one.cycles, default=None)
-
-
-def _budget_row(workload: Workload, found: Mapping[int, Found], budget: int) -> Mapping[str, Value]:
+def budget_row(workload: Workload, budget: int) -> Mapping[str, Value]:
     others = [one for one in published(workload.name) if one.counts_at(budget)]
-    bound = workload.macs / most_lanes(limited(evaluator_of(workload.name), budget))
-    best = _best(found, budget)
-    assert best is not None, "the design found under this budget is one"
+    _, best = _found(workload, budget)
+    limits = limited(evaluator_of(workload.name), budget)
+    bound = workload.macs / most_lanes(limits)
     area = best.evaluation.figures.resources
     return {
         "workload": workload.name,
@@ -172,7 +180,8 @@ def _budget_row(workload: Workload, found: Mapping[int, Found], budget: int) -> 
         "widest_token_bits": best.widest.bits,
         **_sent(best.widest),
         "routing_share_on_u280": round(routing_use(best.network, _board_routing()).share, 3),
-        "what_binds": what_binds(best, limited(evaluator_of(workload.name), budget).may_use),
+        "what_binds": what_binds(best, limits.may_use),
+        "earlier_cycles": earlier_best(workload.name, budget),
     }
 
 
@@ -192,10 +201,29 @@ def most_lanes(evaluator: Evaluator) -> int:
     )
 
 
-def _rival_row(workload: Workload, found: Mapping[int, Found], rival: Published) -> Mapping[str, Value]:
-    """Our fastest design with no more DSPs than the rival's."""
-    ours = _ours_and_theirs(_best(found, rival.dsp), [rival])
-    return {"workload": workload.name, "comparison": "rival", "dsp_allowed": rival.dsp, **ours}
+def _rival_row(workload: Workload, rival: Published) -> Mapping[str, Value]:
+    """Our fastest design with no more DSPs and no more LUTs than the rival's; where there is none, why not."""
+    row: dict[str, Value] = {"workload": workload.name, "comparison": "rival"}
+    row |= {"dsp_allowed": rival.dsp, "lut_allowed": rival.lut}
+    none = {**_ours_and_theirs(None, [rival]), "lut": None, "bound_cycles": None}
+    try:
+        GoalBounds(limited(evaluator_of(workload.name), rival.dsp, rival.lut)).check_possible()
+    except PenstockError as proof:
+        return {**row, **none, "bound_reason": proof.one_line(), "bound_forbids": True}
+    try:
+        searched, found = _found(workload, rival.dsp, rival.lut)
+    except PenstockError as error:
+        if error.code != "nothing-fits":
+            raise
+        return {**row, **none, "bound_reason": error.one_line(), "bound_forbids": False}
+    return {
+        **row,
+        **_ours_and_theirs(found, [rival]),
+        "lut": found.evaluation.figures.resources.lut,
+        "bound_cycles": round(searched.bound),
+        "bound_reason": searched.bound_reason,
+        "bound_forbids": searched.bound >= rival.cycles,
+    }
 
 
 def _ours_and_theirs(ours: Found | None, others: Sequence[Published]) -> Mapping[str, Value]:

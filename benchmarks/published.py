@@ -1,9 +1,9 @@
-"""The published figures of the workloads: cycles of C/RTL co-simulation and DSPs, read from the tables in data/."""
+"""The published figures of the workloads: cycles of C/RTL co-simulation, DSPs and LUTs, from the tables in data/."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,6 +23,7 @@ class Published:
     workload: str
     cycles: int
     dsp: int
+    lut: int
     budget: int | None = None
 
     @property
@@ -42,7 +43,7 @@ def published(workload: str) -> tuple[Published, ...]:
 
 
 def rivals(workload: str) -> tuple[Published, ...]:
-    """The published designs that are worth a comparison at exactly their number of DSPs."""
+    """The published designs that are worth a comparison at exactly their DSPs and LUTs."""
     distinct = {(one.framework, one.cycles, one.dsp): one for one in published(workload) if one.dsp >= LEAST_DSP}
     return tuple(distinct.values())
 
@@ -52,12 +53,13 @@ def _rows() -> Iterator[Published]:
         with (_DATA / f"streamhls_table_{table}.csv").open(newline="") as file:
             for row in csv.DictReader(file):
                 if row["RTL Status"] == "Pass":
-                    yield _read(row["Framework"], row["Kernel"], int(row["RTL Cycles"]), int(row["DSP"]))
+                    yield _read(row)
 
 
-def _read(framework: str, workload: str, cycles: int, dsp: int) -> Published:
+def _read(row: Mapping[str, str]) -> Published:
     """`Opt5_220` is Stream-HLS' fifth level under 220 DSPs, `Opt1` its first under its default budget."""
+    framework, cycles, dsp, lut = row["Framework"], int(row["RTL Cycles"]), int(row["DSP"]), int(row["LUT"])
     if not framework.startswith("Opt"):
-        return Published(framework, workload, cycles, dsp)
+        return Published(framework, row["Kernel"], cycles, dsp, lut)
     level, _, budget = framework.partition("_")
-    return Published(f"Stream-HLS {level}", workload, cycles, dsp, int(budget) if budget else None)
+    return Published(f"Stream-HLS {level}", row["Kernel"], cycles, dsp, lut, int(budget) if budget else None)

@@ -44,6 +44,10 @@ BENCHMARKS: dict[str, Benchmark] = {
     "csynth": Benchmark(
         "benchmarks.csynth_networks", "csynth's latency against RTL, and the simulator's fed with csynth"
     ),
+    "dashboard": Benchmark(
+        "benchmarks.dashboard",
+        "pages of 10,000 trials, 20 open tabs, from an event to the screen, a real design drawn: in Chromium",
+    ),
     "dse": Benchmark(
         "benchmarks.dse", "designs modelled a second, two workers on one study, the search against optima"
     ),

@@ -22,6 +22,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.layers import Layers
 from penstock.compiler.state import KeptState, load_states, save_states
+from penstock.compiler.text import TextPart
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ class Program:
     """What the model keeps between calls. Signature and samples have it too, as inputs and results like others."""
     initial: Mapping[str, Array] = field(default_factory=dict[str, Array])
     """What each of the states holds before the first call."""
+    text: TextPart | None = None
+    """How a language model's tokens become text, and text to hold it against."""
 
     def __repr__(self) -> str:
         """The name alone: a module's own repr walks its whole graph, over and over."""
@@ -184,6 +187,8 @@ class Program:
             self.layers.save(folder / "layers")
         if self.states:
             save_states(self.states, self.initial, folder / "states")
+        if self.text is not None:
+            self.text.save(folder / "text")
 
     @staticmethod
     def load(folder: Path, context: Context) -> Program:
@@ -212,10 +217,11 @@ class Program:
         ports = [tuple(_port(p) for p in document[side]) for side in ("inputs", "outputs")]
         host = HostParts.load(folder / "host") if (folder / "host").is_dir() else None
         layers = Layers.load(folder / "layers") if (folder / "layers").is_dir() else None
+        text = TextPart.load(folder / "text") if (folder / "text").is_dir() else None
         return Program(
             document["name"], module, params, Signature(*ports), samples, evaluation, calibration, host,
             document.get("has_weights", True),
-            tuple(document.get("notes", ())), layers, states, initial,
+            tuple(document.get("notes", ())), layers, states, initial, text,
         )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ _INSTALL = {
     "timm": f"pip install timm torchvision, {_FROM_CPU_INDEX}",
     "torchvision": f"pip install torchvision, {_FROM_CPU_INDEX}",
 }
-_LAYERS = re.compile(r"(\w+(\.\w+)*)?", re.ASCII)
+LAYERS = re.compile(r"(\w+(\.\w+)*)?", re.ASCII)
 """A module's path, or nothing."""
 _LIBRARY_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
 
@@ -169,7 +169,7 @@ def check_installed(reference: LibraryReference) -> None:
 def parse_reference(text: str) -> ModelReference:
     """Takes a reference apart without touching the file system."""
     whole, mark, path = text.rpartition("#")
-    if mark and _LAYERS.fullmatch(path):
+    if mark and LAYERS.fullmatch(path):
         model = parse_reference(whole)
         if isinstance(model, FileReference | ZooReference | LibraryReference):
             return LayersReference(model, path)

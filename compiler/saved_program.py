@@ -24,7 +24,7 @@ from penstock.compiler.program import Program
 
 ARRAYS = (
     "params.npz", "samples.npz", "evaluation.npz", "calibration.npz", "host/arrays.npz", "layers/arrays.npz",
-    "states/arrays.npz",
+    "states/arrays.npz", "text/arrays.npz",
 )  # fmt: skip
 TEXTS = ("signature.json", "graph.mlir", "host/graph.json", "layers/graph.json", "states/states.json")
 FILES = (*TEXTS, *ARRAYS)

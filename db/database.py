@@ -30,10 +30,12 @@ from penstock.db.repositories.rung_pairs import RungPairs
 from penstock.db.repositories.runs import Runs
 from penstock.db.repositories.sessions import Sessions
 from penstock.db.repositories.shares import Shares
+from penstock.db.repositories.step_logs import StepLogs
 from penstock.db.repositories.steps import Steps
 from penstock.db.repositories.tokens import Tokens
 from penstock.db.repositories.trial_pages import TrialPages
 from penstock.db.repositories.trials import Trials
+from penstock.db.repositories.views import Views
 from penstock.db.repositories.webhooks import Webhooks
 from penstock.db.schema.tables import STUDY_SCHEMA
 
@@ -59,6 +61,8 @@ class Transaction:
         self.models = Models(scope)
         self.runs = Runs(scope)
         self.steps = Steps(scope)
+        self.step_logs = StepLogs(scope)
+        self.views = Views(scope)
         self.attempts = Attempts(scope)
         self.queues = Queues(scope)
         self.shares = Shares(scope)

@@ -7,12 +7,13 @@ does; claiming and ending what workers do; reaping what the janitor does.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from penstock.db.claiming import begun
 from penstock.db.database import Transaction
-from penstock.db.repositories.queues import Wanted
 from penstock.db.schema.records import Json, NewArtifact, NewStep, Run, Step, TrialSummary
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState, TransitionRefusedError
 
@@ -22,8 +23,6 @@ WORKER_LOST = "worker-lost"
 LOSSES_ALLOWED = 12
 """Workers that a step may lose without evidence against it: one that kills them in a way nobody sees ends here."""
 _LONGEST_DELAY = 60.0
-_LOOKS = 8
-"""How often a claim looks again whose run had nothing left once it was locked: others were faster."""
 
 _GOING = (RunState.QUEUED, RunState.RUNNING)
 
@@ -42,6 +41,8 @@ class StepOutcome:
     trial: TrialSummary | None = None
     run_summary: Json | None = None
     reused_from: str | None = None
+    seconds: float | None = None
+    """What it took, by its worker's clock; None charges the time since its claim."""
 
 
 def submit(
@@ -113,98 +114,72 @@ def tell(tx: Transaction, run_id: str, key: str, queues: tuple[str, str], payloa
     return told
 
 
-def claim_next(
-    tx: Transaction,
-    queues: Sequence[str],
-    *,
-    worker: str,
-    lease_seconds: float,
-    licences: Mapping[str, int],
-    again: bool = False,
-) -> Step | None:
-    """Take the step that is to be done next under a new fence; None if nothing of these queues may be done now.
-
-    `worker` names this one claim, and `again` says that it may have been made already: its commit was answered by a
-    broken connection. `licences` says how many there are of what is counted.
-    """
-    known = tx.queues.held_by(worker) if again else None
-    if known is not None:
-        return known
-    if licences:
-        tx.queues.lock_licences()
-    wanted = Wanted(queues, taken_licences(tx, licences))
-    for _ in range(_LOOKS):
-        run_id = tx.queues.next_run(wanted)
-        if run_id is None:
-            return None
-        run = tx.runs.lock(run_id)
-        step = _claim(tx, run, wanted, worker, lease_seconds) if run is not None else None
-        if step is not None:
-            return step
-    return None
-
-
-def claim_next_of(
-    tx: Transaction, run_id: str, queues: Sequence[str], *, worker: str, lease_seconds: float
-) -> Step | None:
-    """The same right after a step of this run has ended in this transaction, if it is the run's turn again.
-
-    Another run's turn comes in a transaction of its own: who holds the lock of one run never waits for another's. So
-    it is where licences are counted, whose lock comes before that of a run.
-    """
-    wanted = Wanted(queues)
-    if tx.queues.next_run(wanted) != run_id:
-        return None
-    return _claim(tx, tx.runs.as_locked(run_id), wanted, worker, lease_seconds)
-
-
 def claim(tx: Transaction, step_id: str, *, worker: str, lease_seconds: float) -> Step | None:
     """Take one particular step, if it is queued and its run is not paused; due or not."""
     known = tx.steps.get(step_id)
     run = tx.runs.lock(known.run_id) if known is not None else None
-    return _claim(tx, run, Wanted(()), worker, lease_seconds, step_id) if run is not None else None
-
-
-def taken_licences(tx: Transaction, licences: Mapping[str, int]) -> tuple[str, ...]:
-    """Those of which none is free."""
-    used = tx.queues.licences_in_use() if licences else {}
-    return tuple(name for name, count in licences.items() if used.get(name, 0) >= count)
-
-
-def _claim(
-    tx: Transaction, run: Run, wanted: Wanted, worker: str, lease_seconds: float, step_id: str | None = None
-) -> Step | None:
-    claimed = tx.steps.claim(run.id, wanted, worker=worker, lease_seconds=lease_seconds, step_id=step_id)
-    if claimed is not None and run.state == RunState.QUEUED:
-        tx.runs.transition("start", run.id)
+    if run is None:
+        return None
+    claimed = tx.steps.claim_this(run.id, step_id, worker=worker, lease_seconds=lease_seconds)
+    if claimed is not None:
+        begun(tx, run)
     return claimed
 
 
-def finish(tx: Transaction, step: Step, outcome: StepOutcome) -> Step:
+def finish(tx: Transaction, step: Step, outcome: StepOutcome) -> None:
     """Record a success with everything that it produced, and queue what waited for it.
 
     A step whose run is being stopped meanwhile succeeds all the same: its outputs are good for reuse.
     """
-    run = _locked(tx, step)
-    ended = tx.steps.transition(
-        "reuse" if outcome.reused_from else "succeed", step, fence=step.fence,
-        values={"result": dict(outcome.result), "reused_from": outcome.reused_from, "progress": 1.0},
-        data={"reused_from": outcome.reused_from} if outcome.reused_from else None,
-    )  # fmt: skip
-    _end_attempt(tx, step, "reuse" if outcome.reused_from else "succeed")
-    tx.artifacts.create(step.run_id, step.id, outcome.artifacts)
-    if outcome.trial is not None:
-        tx.trials.create(step.run_id, step.id, outcome.trial)
-    if outcome.run_summary:
-        tx.runs.merge_summary(step.run_id, outcome.run_summary)
+    if finish_many(tx, step.run_id, [(step, outcome)]):
+        return
+    now = tx.steps.get(step.id)
+    detail = f" under fence {now.fence}, not {step.fence}" if now else ""
+    raise TransitionRefusedError(step.id, "succeed", now.state if now else None, detail)
+
+
+def finish_many(tx: Transaction, run_id: str, ends: Sequence[tuple[Step, StepOutcome]]) -> set[str]:
+    """The same for steps of one run; returns those that were still held. Of the others nothing is recorded."""
+    run = tx.runs.lock(run_id)
+    if run is None:  # it ended without this worker, and was deleted
+        return set()
+    held = tx.steps.succeed(run_id, [_ended(step, outcome) for step, outcome in ends])
+    new_steps: list[NewStep] = []
+    for step, outcome in ends:
+        if step.id in held:
+            tx.artifacts.create(run_id, step.id, outcome.artifacts)
+            new_steps += outcome.new_steps
+            if outcome.run_summary:
+                tx.runs.merge_summary(run_id, outcome.run_summary)
+    outlook = tx.steps.outlook(run_id, sorted(held))
     if run.state == RunState.RUNNING:
-        _add_steps(tx, step.run_id, outcome.new_steps)
-    outlook = tx.steps.outlook(step.run_id, step.id)
-    if run.state == RunState.RUNNING and (outlook.releases or outcome.new_steps):
-        _release(tx, step.run_id)
-    if not outlook.open:
-        _settle_run(tx, step.run_id)
-    return ended
+        _add_steps(tx, run_id, new_steps)
+        if outlook.releases or new_steps:
+            _release(tx, run_id)
+    if held and not outlook.open:
+        _settle_run(tx, run_id)
+    return held
+
+
+def _ended(step: Step, outcome: StepOutcome) -> dict[str, Any]:
+    return {
+        "step": step.id, "fence": step.fence, "result": dict(outcome.result), "reused_from": outcome.reused_from,
+        "seconds": outcome.seconds, "trial": asdict(outcome.trial) if outcome.trial else None,
+    }  # fmt: skip
+
+
+def return_unbegun(tx: Transaction, run_id: str, steps: Sequence[Step], reason: Json) -> None:
+    """Give steps to others that were claimed with one that takes long; those of a run that is stopped end."""
+    run = tx.runs.lock(run_id)
+    if run is None:
+        return
+    if run.state == RunState.RUNNING:
+        if tx.steps.return_unbegun(run_id, {step.id: step.fence for step in steps}, reason):
+            tx.queues.announce()
+        return
+    for step in steps:
+        with suppress(TransitionRefusedError):  # lost meanwhile
+            _stopped(tx, step)
 
 
 def fail(tx: Transaction, step: Step, error: Json) -> Step:

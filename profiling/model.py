@@ -24,7 +24,7 @@ from penstock.compiler.platforms import Platform, Resources, total
 from penstock.compiler.schedule import MemoryShape, NestSchedule, load_library
 from penstock.profiling.bandwidth import memory_cycles
 from penstock.profiling.network import Task, TaskChannel, TaskNetwork
-from penstock.profiling.prefetch import prefetch_depths
+from penstock.profiling.prefetch import Prefetch, prefetch_depths
 from penstock.profiling.protocol import ProfileRequest, ProfilingError
 from penstock.profiling.timeline import FreeTimeline, Timeline, TimelineMemory
 
@@ -65,8 +65,8 @@ class ChannelFigures:
     high_water: int
     least_depth: int
     resources: Resources
-    prefetch: int | None = None
-    """Of a FIFO that loads alone fill: the tokens that cover the time of an access to external memory."""
+    prefetch: Prefetch | None = None
+    """Of a FIFO that a load alone fills."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class DesignModel:
         )
 
     def _channel(
-        self, channel: TaskChannel, ends: tuple[str, str], timeline: Timeline, prefetch: int | None
+        self, channel: TaskChannel, ends: tuple[str, str], timeline: Timeline, prefetch: Prefetch | None
     ) -> ChannelFigures:
         times = timeline.channels[channel.name]
         return ChannelFigures(

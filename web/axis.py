@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _LOG_FROM_RATIO = 12.0
@@ -23,10 +23,16 @@ class Axis:
     ticks: tuple[float, ...]
 
     def pixel(self, value: float) -> float:
-        low, high, at = self.low, self.high, value
+        return round(self.pixels([value])[0], 1)
+
+    def pixels(self, values: Iterable[float]) -> list[float]:
+        """Of many values, not rounded."""
+        low, high, start = self.low, self.high, self.start
         if self.logarithmic:
-            low, high, at = math.log10(low), math.log10(high), math.log10(max(value, self.low))
-        return round(self.start + (at - low) / (high - low) * (self.end - self.start), 1)
+            values = [math.log10(value) if value > low else math.log10(low) for value in values]
+            low, high = math.log10(low), math.log10(high)
+        scale = (self.end - start) / (high - low)
+        return [start + (value - low) * scale for value in values]
 
 
 def fit_axis(values: Sequence[float], start: float, end: float, *, from_zero: bool = False) -> Axis:

@@ -16,6 +16,7 @@ _WORDS = {
     "run.cancel": "somebody asked to stop",
     "run.pause": "paused: no further trial starts",
     "run.resume": "goes on",
+    "run.label": "tags or notes were changed",
     "run.extend": "further trials were asked for",
     "run.end_failed": "ended as failed",
     "run.end_cancelled": "stopped",

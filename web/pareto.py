@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.web.axis import Axis, fit_axis
 from penstock.web.chart import LimitLine, Tick, dots_path, stairs_path, x_ticks, y_ticks
@@ -22,9 +23,8 @@ _ROOM = (0.5, 0.8, 1.2, 1.6, 2.2, 3.2)
 ShowValue = Callable[[float], str]
 
 
-@dataclass(frozen=True)
-class Dot:
-    """One trial with both figures known."""
+class Dot(NamedTuple):
+    """One trial with both figures known. A tuple, since there are ten thousand of them."""
 
     number: int
     x: float
@@ -143,13 +143,14 @@ def _seen(dots: Sequence[Dot], on_front: set[int], x_axis: Axis, y_axis: Axis) -
     if len(dots) <= MOST_POINTS:
         return list(dots)
     always = [dot for dot in dots if dot.chosen or dot.number in on_front]
-    kept: dict[tuple[int, int, bool], Dot] = {}
+    across, upwards = x_axis.pixels([dot.x for dot in dots]), y_axis.pixels([dot.y for dot in dots])
+    left = list(zip(across, upwards, dots, strict=True))[::-1]
     for room in _ROOM:
-        kept = {(int(x_axis.pixel(d.x) / room), int(y_axis.pixel(d.y) / room), d.feasible): d for d in reversed(dots)}
-        if len(kept) <= MOST_POINTS:
+        left = list({(x // room, y // room, dot.feasible): (x, y, dot) for x, y, dot in left}.values())
+        if len(left) <= MOST_POINTS:
             break
     drawn = {dot.number for dot in always}
-    return always + [dot for dot in kept.values() if dot.number not in drawn]
+    return always + [dot for _, _, dot in left if dot.number not in drawn]
 
 
 def _title(dot: Dot, x_text: ShowValue, y_text: ShowValue) -> str:

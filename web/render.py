@@ -23,8 +23,9 @@ from penstock.web.parallel import draw_parallel
 from penstock.web.run_view import OptionLabels, view_head, view_run
 from penstock.web.rungs_view import view_rungs
 from penstock.web.runs_view import FILTERS, RunQuery, view_runs
-from penstock.web.search_view import ObjectiveViews, plot_trials
+from penstock.web.search_view import ObjectiveAxis, ObjectiveViews, plot_trials
 from penstock.web.service_view import state_of_token, view_queues
+from penstock.web.slices import Sampled, draw_slices, pair_table, varying
 from penstock.web.steps_view import StepKinds, step_rows
 from penstock.web.text import Document
 from penstock.web.trial_view import view_trial
@@ -83,6 +84,8 @@ def render_runs(
     asked: RunQuery,
     next_cursor: str | None,
     platforms: Sequence[str],
+    tags: Sequence[str] = (),
+    views: Sequence[Document] = (),
 ) -> str:
     """The list of runs. A course is where the best value of a run's search fell."""
     return _page(
@@ -96,6 +99,8 @@ def render_runs(
         older=asked.address(cursor=next_cursor) if next_cursor else "",
         is_everything=asked.is_everything,
         platforms=platforms,
+        tags=tags,
+        views=views,
     )
 
 
@@ -153,6 +158,34 @@ def render_trials(
         plot=plot_trials(trials.marks, options.get("objectives") or (), objectives, options.get("limits") or ()),
         states=STATES,
         refused=refused,
+    )
+
+
+def render_slices(
+    frame: PageFrame,
+    run: Document,
+    sample: Sequence[Sampled],
+    count: int,
+    axis: ObjectiveAxis,
+    across: str,
+    down: str,
+) -> str:
+    """What parameters do to an objective, of a sample of the trials that keep their limits."""
+    names = list(varying(sample)) if len(sample) > 1 else []
+    if not (across in names and down in names) and len(names) > 1:
+        across, down = names[0], names[1]
+    return _page(
+        frame,
+        "slices.html",
+        head=view_head(run, "/trials", frame.now),
+        slices=draw_slices(sample, axis) if len(sample) > 1 else (),
+        pair=pair_table(sample, across, down, axis) if len(names) > 1 else None,
+        names=names,
+        across=across,
+        down=down,
+        title=axis.title,
+        count=count,
+        sampled=len(sample),
     )
 
 
@@ -241,6 +274,20 @@ def render_compare(
     """Runs side by side; without any, what there is to choose from."""
     view = view_comparison(runs, models, labels or {}) if runs else None
     return _page(frame, "compare.html", view=view, recent=recent, refused=refused)
+
+
+def render_storage(
+    frame: PageFrame, *, stored: Sequence[Document], largest: Sequence[Document], quotas: Document
+) -> str:
+    """What takes room."""
+    limits = [(name, limit) for name, limit in quotas.items() if limit is not None]
+    return _page(frame, "storage.html", stored=stored, largest=largest, limits=limits)
+
+
+def render_machine(frame: PageFrame, checks: Sequence[Document]) -> str:
+    """What the machine has and lacks, the problems first."""
+    order = ("problem", "limited", "ok")
+    return _page(frame, "machine.html", checks=sorted(checks, key=lambda check: order.index(check["state"])))
 
 
 def render_service(

@@ -32,6 +32,7 @@ class RunQuery:
     words: str = ""
     platform: str = ""
     owner: str = ""
+    tag: str = ""
     cursor: str = ""
 
     def address(self, **changes: str) -> str:
@@ -64,6 +65,7 @@ class RunRow:
     ahead: str
     spark: str
     owner: str
+    tags: tuple[str, ...]
     best: str
     evidence: str
     best_share: str
@@ -130,6 +132,7 @@ def _row(run: Document, falls: Sequence[Fall], now: datetime) -> RunRow:
         ahead=outlook(run["progress"]),
         spark=spark(falls, run["progress"]["trials_done"]),
         owner=run["owner"] or "",
+        tags=tuple(run["tags"]),
         best=best_latency(best),
         evidence=best["evidence"] if best else "",
         best_share="" if share is None else text.percent(share),

@@ -99,12 +99,13 @@ def plot_trials(
 ) -> Plot | None:
     """The trade-off between the two most important objectives; beside a single one, its usual opposite."""
     x, y = (known_axis(axis, trials) for axis in axes_of(asked, objectives))
+    across, upwards, numbers = x.figure, y.figure, (float, int)
     dots: list[Dot] = []
     for trial in trials:
-        at, up = trial["figures"].get(x.figure), trial["figures"].get(y.figure)
-        if trial["state"] in ("complete", "infeasible") and is_number(at) and is_number(up):
-            feasible = trial["state"] == "complete"
-            dots.append(Dot(trial["number"], at, up, trial["evidence"] or "", feasible, trial["chosen"]))
+        state, figures = trial["state"], trial["figures"]
+        at, up = figures.get(across), figures.get(upwards)
+        if state in ("complete", "infeasible") and type(at) in numbers and type(up) in numbers:
+            dots.append(Dot(trial["number"], at, up, trial["evidence"] or "", state == "complete", trial["chosen"]))
     return draw_pareto(
         dots, x_name=x.title, y_name=y.title, x_text=x.show, y_text=y.show,
         x_limit=_limit_of(x, limits), y_limit=_limit_of(y, limits), figures=(x.figure, y.figure),

@@ -29,6 +29,7 @@ from penstock.compiler.frontend.results import name_results
 from penstock.compiler.frontend.split_host import Split, split_off_host, values_read
 from penstock.compiler.frontend.take_state import TakenState, first_results, take_state
 from penstock.compiler.frontend.whole_model import Whole, whole_of
+from penstock.compiler.frontend.with_text import with_text
 from penstock.compiler.interpreter.rows import join_rows, split_rows
 from penstock.compiler.layers import Layers
 from penstock.compiler.names import Names
@@ -62,7 +63,7 @@ class _Exported:
 def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program:
     model = in_float32(model)
     check_tensors(model)
-    return _lowered(_exported(model, begin), begin)
+    return with_text(_lowered(_exported(model, begin), begin), model, begin)
 
 
 def import_layers(model: LoadedModel, path: str, begin: SayStage = ignore_stage) -> Program:
@@ -80,7 +81,7 @@ def import_layers(model: LoadedModel, path: str, begin: SayStage = ignore_stage)
     numbers = range(len(layers.names))
     found = [first, *(_exported(layers.model_of(n, model)) for n in numbers[1:])]
     dropped = ["the held-out set is left out: it is for models that are one accelerator"] if model.evaluation else []
-    return replace(
+    whole_program = replace(
         program,
         notes=(*program.notes, *dropped, _said(layers, whole)),
         layers=Layers(
@@ -95,6 +96,7 @@ def import_layers(model: LoadedModel, path: str, begin: SayStage = ignore_stage)
             _arrays(answers),
         ),
     )
+    return with_text(whole_program, model, begin)
 
 
 def _said(layers: RepeatedLayers, whole: Whole) -> str:

@@ -19,12 +19,26 @@ class LoadedEvaluation:
 
 
 @dataclass(frozen=True)
+class LoadedText:
+    """What a language model brings so that people can write to it; `held_out` and `calibration` are text."""
+
+    name: str
+    held_out: str
+    calibration: str
+    characters: str | None = None
+    """Token N is character N of these."""
+    tokenizer: bytes | None = None
+    """Else a tokenizer.json."""
+
+
+@dataclass(frozen=True)
 class LoadedModel:
     name: str
     reference: str
     module: torch.nn.Module
     example_inputs: tuple[torch.Tensor, ...]
     evaluation: LoadedEvaluation | None = None
+    text: LoadedText | None = None
     has_weights: bool = True
     """Without them parameters have shapes only: the model can be compiled, not run."""
     notes: tuple[str, ...] = ()

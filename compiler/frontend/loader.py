@@ -7,6 +7,7 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -17,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from penstock.compiler import zoo
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
+from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel, LoadedText
 from penstock.compiler.frontend.quiet import quiet_torch
 from penstock.compiler.reference import (
     LIBRARIES,
@@ -32,8 +33,9 @@ from penstock.compiler.reference import (
     check_file,
 )
 
-_RETURNS = "return (module, example_inputs) or (module, example_inputs, evaluation)"
+_RETURNS = "return (module, example_inputs) or (module, example_inputs, evaluation), or text instead of evaluation"
 _EVALUATION_KEYS = {"name", "inputs", "labels"}
+_TEXT_KEYS = {"name", "held_out", "calibration"}
 
 
 def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedModel:
@@ -212,8 +214,34 @@ def _check(returned: Any, name: str, where: str) -> LoadedModel:
         if not isinstance(value, torch.Tensor):
             raise _wrong_return(f"example input {position} is {_kind(value)}, not a tensor", where)
         tensors.append(value)
-    evaluation = _check_evaluation(rest[0], where) if rest and rest[0] is not None else None
-    return LoadedModel(name, where, module.eval(), tuple(tensors), evaluation)
+    loaded = LoadedModel(name, where, module.eval(), tuple(tensors))
+    if not rest or rest[0] is None:
+        return loaded
+    if isinstance(rest[0], Mapping) and "held_out" in rest[0]:
+        return replace(loaded, text=_check_text(cast("Mapping[str, Any]", rest[0]), where))
+    return replace(loaded, evaluation=_check_evaluation(rest[0], where))
+
+
+def _check_text(given: Mapping[str, Any], where: str) -> LoadedText:
+    forms = {"characters", "tokenizer"} & set(given)
+    if set(given) != _TEXT_KEYS | forms or len(forms) != 1 or not all(isinstance(x, str) for x in given.values()):
+        raise _wrong_return(
+            f"the text is {_kind(given)}, not a mapping of name, held_out, calibration, and characters or tokenizer, "
+            "which all are texts",
+            where,
+        )
+    characters = given.get("characters")
+    if characters is not None and len(set(characters)) != len(characters):
+        raise _wrong_return("the text's characters have one twice", where)
+    tokenizer = None
+    if characters is None:
+        try:
+            tokenizer = Path(given["tokenizer"]).read_bytes()
+        except OSError as error:
+            raise _wrong_return(
+                f"the tokenizer {given['tokenizer']} cannot be read: {error.strerror}", where
+            ) from error
+    return LoadedText(given["name"], given["held_out"], given["calibration"], characters, tokenizer)
 
 
 def _check_evaluation(value: Any, where: str) -> LoadedEvaluation:

@@ -37,7 +37,7 @@ def area_of(timed: Timed, delays: Delays) -> Area:
         ff += count * row.ff
     control = delays.library.control
     for item in timed.schedules:
-        dsp += _products(item, delays)
+        dsp += timed.schedules[item].address_dsp
         more = _fabric(item, timed, delays)
         lut += more[0]
         ff += more[1]
@@ -93,19 +93,6 @@ def _of(item: Region, timed: Timed) -> Count[str]:
             total += _units(task.body, timed)
         return total
     return _units(item.body, timed)
-
-
-def _products(item: Pipeline | Straight, delays: Delays) -> int:
-    """DSPs that multiply for addresses: one for each address whose row moves with the innermost counter."""
-    delays.counters = item.counters if isinstance(item, Pipeline) else []
-    met: set[object] = set()
-    for node in item.graph.nodes:
-        if node.op in ("load", "store") and node.array is not None:
-            index = node.args[1:] if node.op == "store" else node.args
-            found = delays.product(node, index)
-            if found is not None:
-                met.add(found)
-    return len(met)
 
 
 def _integer_products(item: Pipeline | Straight, timed: Timed, delays: Delays) -> Iterator[tuple[Operator, int]]:

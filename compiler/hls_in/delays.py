@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from penstock.compiler.hls_in.addresses import AddressPlan
 from penstock.compiler.hls_in.graph import KernelValue
-from penstock.compiler.hls_in.storage import Counter
 from penstock.compiler.schedule.library import Operator, OperatorLibrary, load_library
 
 _NAMES = {
@@ -37,8 +37,8 @@ class Delays:
     library: OperatorLibrary
     reassociate: bool = True
     ports: int = 2
-    counters: list[Counter] = field(default_factory=list[Counter])
-    """Of the pipeline at hand: what does not move with them is known before it starts."""
+    addresses: AddressPlan = field(default_factory=AddressPlan)
+    """Of the pipeline at hand."""
     _found: dict[tuple[str, int, str | None], Operator] = field(
         default_factory=dict[tuple[str, int, "str | None"], Operator]
     )
@@ -96,9 +96,7 @@ class Delays:
         if node.op == "put":
             return (at + 1, 0.0) if offset > 1.2 else (at, offset)
         if node.op in ("load", "store"):
-            index = node.args if node.op == "load" else node.args[1:]
-            extra = self._address(node, index)
-            at, offset = at + extra[0], max(offset, extra[1]) if not extra[0] else extra[1]
+            at, offset = max((at, offset), self.addresses.ready.get(node, (0, 0.0)))
             return (at + 1, 0.0) if offset + _ADDRESS > self.budget and node.op == "load" else (at, offset)
         delay = self._delay(node)
         return (at + 1, 0.0) if offset + delay > self.budget else (at, offset)
@@ -115,7 +113,7 @@ class Delays:
         if node.op == "take":
             return at, _TOKEN
         if node.op in ("store", "put"):
-            return at, 0.0
+            return at + (node.op == "store"), 0.0
         stages = self.stages(node)
         if stages:
             return at + stages, 0.6
@@ -129,46 +127,6 @@ class Delays:
         if node.op == "mul":
             return _MULTIPLY
         return _CHAINED.get(node.op, 0.5)
-
-    def _address(self, node: KernelValue, index: tuple[KernelValue, ...]) -> tuple[int, float]:
-        """Cycles and nanoseconds from the counters to an address that is linear in them."""
-        array = node.array
-        assert array is not None
-        if any(arg.linear is None for arg in index):
-            return 0, 0.0
-        rows = [(arg, length) for arg, length in zip(index, array.dims, strict=True)]
-        within: list[tuple[KernelValue, int]] = []
-        for d, (arg, length) in enumerate(rows):
-            _, factor = array.partition.get(d, ("none", 1))
-            cut = -(-length // factor)
-            if cut > 1:
-                within.append((arg, cut))
-        cycles, stride = 0, 1
-        for arg, cut in reversed(within):
-            moving = [c for c, _ in arg.linear.terms if c in self.counters] if arg.linear is not None else []
-            if moving and stride & (stride - 1):
-                cycles = max(cycles, _MAC_STAGES if moving[-1] is self.counters[-1] else 1)
-            stride *= cut
-        return cycles, 0.6 if cycles else 0.0
-
-    def product(self, node: KernelValue, index: tuple[KernelValue, ...]) -> object | None:
-        """What names the DSP that multiplies for an address; None where there is none."""
-        if not index or self._address(node, index)[0] < _MAC_STAGES:
-            return None
-        assert node.array is not None
-        rows: list[object] = []
-        for d, arg in enumerate(index):
-            _, factor = node.array.partition.get(d, ("none", 1))
-            if arg.linear is None:
-                return None
-            rows.append(
-                (
-                    tuple((c.number, f) for c, f in arg.linear.terms),
-                    arg.linear.base // factor,
-                    -(-node.array.dims[d] // factor),
-                )
-            )
-        return tuple(rows)
 
     def counts(self, node: KernelValue) -> bool:
         """Whether a node makes the pipeline longer."""

@@ -73,6 +73,7 @@ class Elaborator(Nests):
         self.touched: set[KernelArray] = set()
         self.result: KernelValue | None = None
         self.loop_numbers: dict[int, int] = {}
+        self.sunk = set()
         self.steps = 0
         self.until = time.process_time() + SECONDS
 

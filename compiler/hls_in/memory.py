@@ -1,7 +1,8 @@
 """Accesses to arrays while a kernel is walked through: what is known already is not read again.
 
 A word that was written in the same iteration is taken from there, as LLVM does before anything is scheduled: wholly
-where the write is certain, through a choice where it happened under a condition. A second read of a word with no
+where the write is certain, through a choice where it happened under a condition; not where that waits for a token
+and the memory is one piece. A second read of a word with no
 write between is the first one. Arrays that are cut into single words are variables.
 """
 
@@ -90,7 +91,9 @@ class Memories:
                 assert event.path is not None
                 if _implies(path, event.path):
                     return event.value
-                if not met:
+                if event.value.op == "take" and not array.partition:
+                    met.append(event.access)
+                elif not met:
                     older = self._before(array, index, path, line, event.number)
                     return self.graph.choose(event.path, event.value, older, line)
                 break

@@ -27,6 +27,8 @@ from penstock.compiler.hls_in.syntax import (
 
 
 class Nests(Functions):
+    sunk: set[KernelValue]
+
     @abstractmethod
     def statements(self, trees: list[Tree], pragmas: Iterable[Pragma] = ()) -> None: ...
 
@@ -156,6 +158,7 @@ class Nests(Functions):
         self._begin()
         self.items = None
         self.path = None
+        outside, self.sunk = self.sunk, set()
         carried = self._carry(chain)
         self._level(chain, heads, counters, 0, factor)
         for slot, (phi, _) in carried.items():
@@ -163,8 +166,10 @@ class Nests(Functions):
                 phi.follow = slot.value
         self.memories.close()
         made = Pipeline(
-            "_".join(names), counters, self.graph, target or 1, asked is not None, where(chain[0][1]), chain[-1][1][1]
-        )
+            "_".join(names), counters, self.graph, target or 1, asked is not None, where(chain[0][1]), chain[-1][1][1],
+            sunk=self.sunk,
+        )  # fmt: skip
+        self.sunk = outside
         self.graph, self.memories, self.items, self.path = graph, memories, items, path
         for slot, (phi, before) in carried.items():
             slot.latest = None
@@ -223,6 +228,8 @@ class Nests(Functions):
         for counter in inner:
             at = self.graph.constant(0 if first else counter.trip - 1)
             condition = self.graph.both(condition, self.graph.compare("==", self.graph.counter(counter), at))
+        if condition is not None:
+            self.sunk.add(condition)
         for statement in statements:
             for name, type_ in declared_in(statement) if first else ():
                 kind = kind_of(type_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
-from penstock.compiler.hls_in.graph import ValueGraph
+from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream
 
 
@@ -22,6 +22,8 @@ class Pipeline:
     where: str
     line: int = 0
     pipelined: bool = True
+    sunk: set[KernelValue] = field(default_factory=set[KernelValue])
+    """Conditions of statements that stand beside an inner loop."""
 
     @property
     def iterations(self) -> int:

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
+from penstock.compiler.hls_in.addresses import AddressPlanner
 from penstock.compiler.hls_in.balance import balance
-from penstock.compiler.hls_in.banks import Bank, bank_of, port_bound
+from penstock.compiler.hls_in.banks import port_bound
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.dependence import distance
 from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.placing import Placer
 from penstock.compiler.hls_in.records import Pipeline, Straight
 from penstock.compiler.hls_in.storage import KernelArray
 
@@ -41,6 +43,7 @@ class ScheduledPipeline:
     units: dict[str, int]
     """Floating-point and other shared operators by name, as many as are built."""
     starts: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
+    address_dsp: int = 0
 
     @property
     def limit(self) -> IiLimit | None:
@@ -64,7 +67,7 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
         item.__dict__["balanced"] = True
     nodes = _ordered([n for n in graph.nodes if n.op != "dead"])
     target = item.target if isinstance(item, Pipeline) else 1
-    delays.counters = item.counters if isinstance(item, Pipeline) else []
+    delays.addresses = AddressPlanner(item, nodes, delays.budget).plan()
     limits: list[IiLimit] = []
     fabric: set[KernelValue] = set()
     accesses: dict[KernelArray, list[KernelValue]] = {}
@@ -80,11 +83,10 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
         limits += _ports(nodes, delays) + _streams(nodes)
     ii = max([target, *(limit.ii for limit in limits)])
     limits = [limit for limit in limits if limit.ii > 1]
-    starts, ends, units = _place(nodes, ii, delays, fabric, cyclic, isinstance(item, Pipeline), free)
-    depth = max(ends, default=0) + 1
-    if isinstance(item, Pipeline):
-        ii = min(ii, max(ii, 1))
-    return ScheduledPipeline(ii, max(1, depth), limits, units, starts)
+    placer = Placer(nodes, ii, delays, _needs, fabric, cyclic, isinstance(item, Pipeline), free)
+    placer.place()
+    depth = max(placer.ends, default=0) + 1
+    return ScheduledPipeline(ii, depth, limits, placer.units, placer.starts, delays.addresses.dsp)
 
 
 def _must_be_last(item: Pipeline | Straight, part: KernelValue, parts: int) -> bool:
@@ -257,53 +259,3 @@ def _streams(nodes: list[KernelValue]) -> list[IiLimit]:
 def _lane(node: KernelValue) -> tuple[int, ...]:
     index = node.args[1:] if node.op == "put" else node.args
     return tuple(int(arg.value or 0) for arg in index)
-
-
-def _place(
-    nodes: list[KernelValue],
-    ii: int,
-    delays: Delays,
-    fabric: set[KernelValue],
-    cyclic: set[tuple[KernelValue, KernelValue]],
-    pipelined: bool,
-    free: set[KernelArray],
-) -> tuple[dict[KernelValue, int], list[int], dict[str, int]]:
-    """As soon as possible, with as many ports as a bank has and as few operators as the II allows."""
-    ready: dict[KernelValue, tuple[int, float]] = {}
-    starts: dict[KernelValue, int] = {}
-    ends: list[int] = []
-    wanted = Count(name for node in nodes if (name := delays.unit(node, node in fabric)) is not None)
-    units = {name: -(-count // ii) if pipelined else min(count, 1) for name, count in wanted.items()}
-    taken: Count[tuple[str, int]] = Count()
-    ports: Count[tuple[KernelArray, Bank, int]] = Count()
-    for node in nodes:
-        at, offset = (0, 0.0)
-        for arg in _needs(node):
-            if arg in ready:
-                moment = ready[arg]
-                if (arg, node) in cyclic and arg in fabric:
-                    moment = (starts[arg] + delays.stages(arg, quick=True), 0.0)
-                at, offset = max((at, offset), moment)
-        at, offset = delays.enter(node, at, offset)
-        name = delays.unit(node, node in fabric)
-        if name is not None:
-            while taken[name, at % ii if pipelined else at] >= units[name]:
-                at, offset = at + 1, 0.0
-            taken[name, at % ii if pipelined else at] += 1
-        if (
-            node.op in ("load", "store")
-            and node.array is not None
-            and node.array not in free
-            and not node.array.registers
-            and pipelined
-        ):
-            bank = bank_of(node)
-            tries = 0
-            while ports[node.array, bank, at % ii] >= delays.ports and tries < ii:
-                at, offset, tries = at + 1, 0.0, tries + 1
-            ports[node.array, bank, at % ii] += 1
-        starts[node] = at
-        ready[node] = delays.leave(node, at, offset, node in fabric)
-        if delays.counts(node):
-            ends.append(at + delays.stages(node, quick=node in fabric))
-    return starts, ends, units

@@ -62,6 +62,7 @@ class RegionTiming:
 
     def run(self) -> Timed:
         body = [item for item in self.kernel.body if not isinstance(item, Straight) or self._long(item)]
+        body = [item for item in body if not self._only_begins(item)]
         flows = [item for item in body if isinstance(item, DataflowRegion)]
         if len(flows) == 1 and len(body) == 1:
             self.timed.design = self._network(flows[0])
@@ -69,6 +70,20 @@ class RegionTiming:
             control = StartControl("s_axilite", len(self.kernel.scalars)) if self.kernel.s_axilite else StartControl()
             self.timed.design = Sequence(self.kernel.name, tuple(self._steps(body)), control)
         return self.timed
+
+    def _only_begins(self, item: Region) -> bool:
+        """A loop that fills memories of the kernel with a constant which nobody changes: there is no such hardware."""
+        if not isinstance(item, Pipeline):
+            return False
+        effects = [n for n in item.graph.nodes if n.op in ("load", "store", "take", "put", "phi")]
+        filled = {n.array for n in effects}
+        return bool(effects) and all(
+            n.op == "store" and n.args[0].constant and n.guard is None and n.array is not None and not n.array.argument
+            for n in effects
+        ) and not any(
+            n.op in ("store", "phi") and n.array in filled and piece is not item
+            for piece in graphs(self.kernel.body) for n in piece.graph.nodes
+        )  # fmt: skip
 
     def scheduled(self, item: Pipeline | Straight, owner: str) -> ScheduledPipeline:
         if item not in self.timed.schedules:

@@ -19,15 +19,26 @@ RunLayer = Callable[[Program, Sequence[Array]], list[Array]]
 
 
 def example_calls(program: Program) -> list[list[Array]]:
-    """The model's example inputs; where it keeps state also with their numbers at other places, for further calls."""
+    """Typical text where the model brings some, token by token; else its example inputs.
+
+    Where it keeps state these also come with their numbers at other places, for further calls.
+    """
     around = program.layers or program.host
     given: Sequence[Array] = (around.inputs if around else ()) or (program.samples.inputs if program.samples else ())
     if program.layers is None:
         entering = {state.input for state in program.states}
         given = [x for i, x in enumerate(given) if i not in entering]
+    if program.text is not None:
+        return text_calls(program.text.calibration, given)
     return [
         [np.roll(x, -call, axis=-1) if x.ndim else x for x in given] for call in range(CALLS if program.states else 1)
     ]
+
+
+def text_calls(tokens: Array, like: Sequence[Array]) -> list[list[Array]]:
+    """A call for each token: the token, and where the model takes that its place, formed as the example inputs."""
+    pairs = zip(tokens, range(len(tokens)), strict=True)
+    return [[np.full_like(x, value) for x, value in zip(like, pair, strict=False)] for pair in pairs]
 
 
 def run_calls(program: Program, calls: Sequence[Sequence[Array]], run_layer: RunLayer) -> list[list[Array]]:

@@ -183,8 +183,12 @@ class Machine:
             found.append(link)
         return tuple(reversed(found))
 
-    def along(self, dim: int) -> list[MeshNetwork]:
-        """The networks that go along one dim of the cores, and no other."""
+    @cached_property
+    def along(self) -> list[list[MeshNetwork]]:
+        """By dim of the cores: the networks that go along it, and no other."""
+        return [self._along(dim) for dim in range(len(self.extents))]
+
+    def _along(self, dim: int) -> list[MeshNetwork]:
         name = self.core_dims[dim]
         memory = self.memories[self.scratchpad]
         if name not in memory.dims:
@@ -202,15 +206,19 @@ class Machine:
             )
         ]
 
-    def shares_scratchpad(self, dim: int) -> bool:
-        """Whether cores along a dim work on one scratchpad."""
+    @cached_property
+    def shares_scratchpad(self) -> list[bool]:
+        """By dim of the cores: whether those along it work on one scratchpad."""
+        return [self._shares_scratchpad(dim) for dim in range(len(self.extents))]
+
+    def _shares_scratchpad(self, dim: int) -> bool:
         places = [tuple(at if i == dim else 0 for i in range(len(self.extents))) for at in range(self.extents[dim])]
         return len({self.scratchpad_of(place) for place in places}) == 1 and self.extents[dim] > 1
 
     @cached_property
     def sharing(self) -> int:
         """How many cores have one scratchpad."""
-        return math.prod(self.extents[d] for d in range(len(self.extents)) if self.shares_scratchpad(d))
+        return math.prod(self.extents[d] for d in range(len(self.extents)) if self.shares_scratchpad[d])
 
     @cached_property
     def outside_bandwidth(self) -> float:

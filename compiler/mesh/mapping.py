@@ -6,7 +6,10 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from penstock.compiler.mesh.facts import LoadFacts, ProgramFacts
 from penstock.compiler.mesh.machine import Machine
@@ -46,6 +49,35 @@ class Mapping:
     def works(self, core: tuple[int, ...]) -> bool:
         return all(at == 0 for at, d in zip(core, self.spatial, strict=True) if d is None)
 
+    def kinds(self, facts: ProgramFacts) -> list[tuple[int, NDArray[np.bool_], list[float]]]:
+        """Waves by which cores work, full ones first: how many, those cores, and the rounds of every phase on average.
+
+        All turns of a loop but the last are full. A phase goes as many rounds as the core that has most of them.
+        """
+        found: list[tuple[int, NDArray[np.bool_], list[float]]] = []
+        choices: list[list[tuple[int, range]]] = []
+        for dim, trip in zip(self.order, self.trips, strict=True):
+            width = self.width(dim)
+            edge = self.extents[dim] % width != 0
+            rows = [(width, range(trip - edge)), (self.extents[dim] % width, range(trip - edge, trip))]
+            choices.append([row for row in rows if len(row[1])])
+        for picked in itertools.product(*choices):
+            widths = {dim: wide for dim, (wide, _) in zip(self.order, picked, strict=True)}
+            active, offsets = _offsets(self.spatial, self.cores)
+            for dim, wide in widths.items():
+                active = active & (offsets[dim] < wide) if dim in offsets else active
+            middle = {
+                facts.program.grid[dim].counter: (turns.start + turns.stop - 1) / 2 * self.width(dim)
+                for dim, (_, turns) in zip(self.order, picked, strict=True)
+            }
+            span = {facts.program.grid[dim].counter: wide - 1 for dim, wide in widths.items()}
+            rounds = [
+                max(phase.extent.const + sum(f * middle[k] + max(f, 0) * span[k] for k, f in phase.extent.terms), 0.0)
+                for phase in facts.phases
+            ]
+            found.append((math.prod(len(turns) for _, turns in picked), active, rounds))
+        return found
+
     def instance(self, wave: int, core: tuple[int, ...]) -> tuple[int, ...] | None:
         """Which instance a core runs; None if it has none."""
         if not self.works(core):
@@ -55,6 +87,22 @@ class Mapping:
             wave, at = divmod(wave, trip)
             found[dim] = at * self.width(dim) + self.offset(dim, core)
         return tuple(found) if all(f < e for f, e in zip(found, self.extents, strict=True)) else None
+
+
+@lru_cache(maxsize=64)
+def _offsets(
+    spatial: tuple[int | None, ...], cores: tuple[int, ...]
+) -> tuple[NDArray[np.bool_], dict[int, NDArray[np.int64]]]:
+    """Which cores work, and their places along the dims of the grid that are spread."""
+    places = np.indices(cores).reshape(len(cores), -1)
+    works = np.ones(places.shape[1], bool)
+    found: dict[int, NDArray[np.int64]] = {}
+    for at, n, dim in zip(places, cores, spatial, strict=True):
+        if dim is None:
+            works &= at == 0
+        else:
+            found[dim] = found.get(dim, np.zeros_like(at)) * n + at
+    return works, found
 
 
 @dataclass(frozen=True)
@@ -74,10 +122,7 @@ class MeshPlan:
 
     def events(self, at: int) -> int:
         """How often a load's tiles are fetched anew, by each group."""
-        fact, load = self.facts.loads[at], self.loads[at]
-        if load.level == INSIDE:
-            return self.mapping.waves * self.facts.phases[fact.phase].most
-        return math.prod(self.mapping.trips[: load.level])
+        return events_at(self.facts, self.mapping, self.facts.loads[at], self.loads[at].level)
 
     def tiles(self, at: int) -> int:
         """How many tiles are fetched at once."""
@@ -91,6 +136,17 @@ def tiles_at(facts: ProgramFacts, mapping: Mapping, fact: LoadFacts, level: int)
     crossed = zip(mapping.order[level:], mapping.trips[level:], strict=True)
     found = math.prod(trip for dim, trip in crossed if dim in fact.depends)
     return found * (facts.phases[fact.phase].most if fact.rounds else 1)
+
+
+def events_at(facts: ProgramFacts, mapping: Mapping, fact: LoadFacts, level: int) -> int:
+    if level == INSIDE:
+        return mapping.waves * facts.phases[fact.phase].most
+    return math.prod(mapping.trips[:level])
+
+
+def waves_between(mapping: Mapping, level: int) -> int:
+    """How many waves a tile that is fetched at a level is kept."""
+    return math.prod(mapping.trips[level:])
 
 
 def mappings(facts: ProgramFacts, machine: Machine) -> Iterator[Mapping]:
@@ -150,5 +206,5 @@ def load_choices(
 def footprint(facts: ProgramFacts, mapping: Mapping, fact: LoadFacts, load: LoadPlan, traffic: Traffic) -> int:
     """Bytes of a scratchpad: cores that have one in common hold what they share once."""
     machine = traffic.machine
-    shared = math.prod(machine.extents[d] for d in load.share if machine.shares_scratchpad(d))
+    shared = math.prod(machine.extents[d] for d in load.share if machine.shares_scratchpad[d])
     return tiles_at(facts, mapping, fact, load.level) * fact.bytes * load.buffers * machine.sharing // shared

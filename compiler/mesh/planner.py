@@ -1,7 +1,8 @@
 """The best plans of a tile program on a machine: all mappings, all ways to serve every load, the best few measured.
 
-Programs are one kernel with different blocks. Its bound, arithmetic on all cores or each tensor moved once, ends the
-walk where no plan with those blocks can be among the best any more.
+Programs are one kernel with different blocks. What the model says is never below the arithmetic of a mapping, nor below
+what its busiest link carries. So mappings are taken by their arithmetic, ways load by load, and what is above the best
+found so far need not be weighed. Where more than MOST_WAYS remain all the same, it is said how many were left out.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.mesh.cost import bound_cycles, modelled_cycles
+from penstock.compiler.jit import Ints
+from penstock.compiler.mesh.cost import MappingCost, bound_cycles
 from penstock.compiler.mesh.facts import ProgramFacts, facts_of
 from penstock.compiler.mesh.machine import Machine
 from penstock.compiler.mesh.mapping import LoadPlan, Mapping, MeshPlan, footprint, load_choices, mappings
@@ -21,7 +25,8 @@ from penstock.compiler.mesh.program import TileProgram
 from penstock.compiler.mesh.simulate import MeshRun, simulate_plan
 from penstock.compiler.mesh.traffic import Traffic
 
-MOST_WAYS = 20_000
+MOST_WAYS = 50_000
+DEFAULT_TOP = 16
 MeshAllowed = Callable[[ProgramFacts, Mapping, tuple[LoadPlan, ...]], bool]
 
 
@@ -47,10 +52,17 @@ class MeshMeasured:
 
 @dataclass(frozen=True)
 class Planned:
-    """The measured plans, the best first; how many were weighed, and what none is below."""
+    """The measured plans, the best first; how many were weighed, and what none is below.
+
+    `passed` were not weighed, since none of them can be below those that are measured; `left_out` were too many to
+    weigh, and none of them is below `left_out_bound` by the model.
+    """
 
     measured: tuple[MeshMeasured, ...]
     weighed: int
+    passed: int
+    left_out: int
+    left_out_bound: float | None
     bound: float
     reason: str
 
@@ -63,20 +75,27 @@ class Planned:
         return 100 * (self.best.run.cycles / self.bound - 1)
 
 
+_Row = tuple[float, int, MeshPlan]
+
+
 @dataclass
 class _Best:
-    """The k least by the model."""
+    """The least by the model, and what became of all others."""
 
     most: int
-    rows: list[tuple[float, int, MeshPlan]] = field(default_factory=list[tuple[float, int, MeshPlan]])
+    rows: list[_Row] = field(default_factory=list[_Row])
+    offered: int = 0
     weighed: int = 0
+    passed: int = 0
+    left_out: int = 0
+    left_out_bound: float = math.inf
 
     def offer(self, cycles: float, plan: MeshPlan) -> None:
-        self.weighed += 1
-        row = (-cycles, -self.weighed, plan)
+        self.offered += 1
+        row = (-cycles, -self.offered, plan)
         if len(self.rows) < self.most:
             heapq.heappush(self.rows, row)
-        elif cycles < -self.rows[0][0]:
+        elif cycles < self.limit:
             heapq.heapreplace(self.rows, row)
 
     @property
@@ -84,47 +103,127 @@ class _Best:
         return -self.rows[0][0] if len(self.rows) == self.most else math.inf
 
 
+@dataclass(frozen=True)
+class _Space:
+    """All plans of one mapping that fit the scratchpads one load at a time."""
+
+    cost: MappingCost
+    choices: list[list[LoadPlan]]
+    footprints: list[list[int]]
+    room: int
+
+    @property
+    def size(self) -> int:
+        return math.prod(len(rows) for rows in self.choices)
+
+    def weigh(self, best: _Best, reuse: Reuse) -> None:
+        picks = self._ways(best)
+        facts, mapping = self.cost.facts, self.cost.mapping
+        if reuse.allowed is not None:
+            kept = [reuse.allowed(facts, mapping, self._loads(row)) for row in picks]
+            picks = picks[np.array(kept, bool)]
+        if not len(picks):
+            return
+        cycles = self.cost.cycles(self.choices, picks)
+        for at in np.argsort(cycles, kind="stable")[: best.most]:
+            if cycles[at] < best.limit:
+                best.offer(float(cycles[at]), MeshPlan(facts, mapping, self._loads(picks[at])))
+        best.weighed += len(picks)
+
+    def _loads(self, picks: Ints) -> tuple[LoadPlan, ...]:
+        return tuple(rows[at] for rows, at in zip(self.choices, picks, strict=True))
+
+    def _ways(self, best: _Best) -> Ints:
+        """All ways to serve the loads together, less those that cannot be among the best."""
+        picks, used = np.zeros((1, 0), np.int64), np.zeros(1, np.int64)
+        carried = [np.zeros((1, kind.loads.shape[1])) for kind in self.cost.kinds]
+        left = self.size
+        for at, rows in enumerate(self.choices):
+            left //= len(rows)
+            old, new = (part.ravel() for part in np.indices((len(picks), len(rows))))
+            used = used[old] + np.array(self.footprints[at])[new]
+            fits = used <= self.room
+            old, new, used = old[fits], new[fits], used[fits]
+            each = [np.stack(by_kind) for by_kind in zip(*(self.cost.carried(at, row) for row in rows), strict=True)]
+            carried = [there[old] + more[new] for there, more in zip(carried, each, strict=True)]
+            picks = np.concatenate([picks[old], new[:, None]], axis=1)
+            least = self.cost.least(carried)
+            kept = np.flatnonzero(least <= best.limit)
+            best.passed += (len(least) - len(kept)) * left
+            if len(kept) > MOST_WAYS:
+                order = kept[np.argsort(least[kept], kind="stable")]
+                kept, rest = order[:MOST_WAYS], order[MOST_WAYS:]
+                best.left_out += len(rest) * left
+                best.left_out_bound = min(best.left_out_bound, float(least[rest[0]]))
+            picks, used = picks[kept], used[kept]
+            carried = [there[kept] for there in carried]
+        return picks
+
+
 def plan_programs(programs: Iterable[TileProgram], machine: Machine, top: int, reuse: Reuse) -> Planned:
     traffic, best = Traffic(machine), _Best(top)
-    rows: list[tuple[float, str, ProgramFacts]] = []
+    rows: list[tuple[float, int, MappingCost]] = []
+    bounds: list[tuple[float, str]] = []
     for program in programs:
         _check_memory(program, machine)
         facts = facts_of(program, machine)
-        bound, reason = bound_cycles(MeshPlan(facts, next(mappings(facts, machine)), ()), traffic)
-        rows.append((bound, reason, facts))
-    for bound, _, facts in sorted(rows, key=lambda row: row[0]):
-        if bound > best.limit:
-            break
-        for plan in all_plans(facts, traffic, reuse):
-            best.offer(modelled_cycles(plan, traffic), plan)
+        bounds.append(bound_cycles(facts, machine))
+        for mapping in mappings(facts, machine):
+            cost = MappingCost(facts, mapping, traffic, traffic.shares)
+            rows.append((max(cost.arithmetic(), bounds[-1][0]), len(rows), cost))
+    _search(rows, best, reuse)
     if not best.rows:
         raise PenstockError(
             code="mesh-too-small", what="no plan fits", where=f"mesh {machine.name}",
             limit=f"a scratchpad has {machine.capacity:,} bytes for {machine.sharing} cores",
             hint="use smaller blocks, or let the kernel keep less",
         )  # fmt: skip
-    found = [
-        MeshMeasured(plan, -cycles, simulate_plan(plan, traffic)) for cycles, _, plan in sorted(best.rows, reverse=True)
+    chosen = list(best.rows)
+    if reuse.temporal:
+        # where the model is a little too careful, plain plans win that hoist nothing
+        plain = _Best(top)
+        _search(rows, plain, replace(reuse, temporal=False))
+        chosen += plain.rows
+    once = {(id(row[2].facts), row[2].mapping, row[2].loads): row for row in chosen}.values()
+    found = [MeshMeasured(plan, -cycles, simulate_plan(plan, traffic)) for cycles, _, plan in once]
+    bound, reason = min(bounds)
+    return Planned(
+        tuple(sorted(found, key=lambda row: row.run.cycles)), best.weighed, best.passed, best.left_out,
+        best.left_out_bound if best.left_out else None, bound, reason,
+    )  # fmt: skip
+
+
+def _search(rows: list[tuple[float, int, MappingCost]], best: _Best, reuse: Reuse) -> None:
+    for bound, _, cost in sorted(rows, key=lambda row: row[:2]):
+        space = _space(cost, reuse)
+        if bound > best.limit:
+            best.passed += space.size
+        else:
+            space.weigh(best, reuse)
+
+
+def _space(cost: MappingCost, reuse: Reuse) -> _Space:
+    """What fits beside nothing else is all that may be combined."""
+    facts, machine = cost.facts, cost.traffic.machine
+    room = machine.capacity - facts.kept * machine.sharing
+    rows = [
+        [
+            (load, size)
+            for load in load_choices(facts, cost.mapping, fact, cost.traffic, reuse.spatial, reuse.temporal)
+            if (size := footprint(facts, cost.mapping, fact, load, cost.traffic)) <= room
+        ]
+        for fact in facts.loads
     ]
-    bound, reason, _ = min(rows, key=lambda row: row[0])
-    return Planned(tuple(sorted(found, key=lambda row: row.run.cycles)), best.weighed, bound, reason)
+    return _Space(cost, [[r[0] for r in row] for row in rows], [[r[1] for r in row] for row in rows], room)
 
 
 def all_plans(facts: ProgramFacts, traffic: Traffic, reuse: Reuse) -> Iterator[MeshPlan]:
     """Every plan that fits its scratchpads."""
-    machine = traffic.machine
-    room = machine.capacity - facts.kept * machine.sharing
-    for mapping in mappings(facts, machine):
-        choices = [
-            [(load, footprint(facts, mapping, fact, load, traffic)) for load in
-             load_choices(facts, mapping, fact, traffic, reuse.spatial, reuse.temporal)]
-            for fact in facts.loads
-        ]  # fmt: skip
-        choices = [[row for row in rows if row[1] <= room] for rows in choices]
-        for rows in itertools.islice(itertools.product(*choices), MOST_WAYS):
-            size = sum(row[1] for row in rows)
-            loads = tuple(row[0] for row in rows)
-            if size <= room and (reuse.allowed is None or reuse.allowed(facts, mapping, loads)):
+    for mapping in mappings(facts, traffic.machine):
+        space = _space(MappingCost(facts, mapping, traffic, traffic.shares), reuse)
+        for picks in itertools.product(*(range(len(rows)) for rows in space.choices)):
+            loads = tuple(rows[at] for rows, at in zip(space.choices, picks, strict=True))
+            if sum(rows[at] for rows, at in zip(space.footprints, picks, strict=True)) <= space.room:
                 yield MeshPlan(facts, mapping, loads)
 
 

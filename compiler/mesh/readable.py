@@ -7,6 +7,8 @@ from penstock.compiler.mesh.mapping import INSIDE, LoadPlan, MeshPlan
 from penstock.compiler.mesh.planner import MeshMeasured, Planned
 from penstock.compiler.mesh.traffic import Traffic
 
+REPORTED = 5
+
 
 def served(load: LoadPlan, traffic: Traffic) -> str:
     """Where a core has a load's tiles from."""
@@ -77,12 +79,22 @@ def report_of(planned: Planned, traffic: Traffic, name: str) -> dict[str, object
         "mesh": machine.name,
         "clock_mhz": machine.clock_mhz,
         "plans_weighed": planned.weighed,
+        "plans_passed": planned.passed,
+        "plans_left_out": planned.left_out,
+        "left_out_bound_cycles": planned.left_out_bound,
         "lower_bound_cycles": planned.bound,
         "lower_bound": planned.reason,
         "gap_pct": planned.gap_pct,
         "evidence": "simulated",
-        "plans": [record_of(measured, traffic) for measured in planned.measured],
+        "plans": [record_of(measured, traffic) for measured in planned.measured[:REPORTED]],
     }
+
+
+def _left_out(planned: Planned) -> list[str]:
+    if not planned.left_out:
+        return []
+    least = f"none takes below {planned.left_out_bound:,.0f} cycles"
+    return [f"left out  {planned.left_out:,} plans, too many to weigh; {least}"]
 
 
 def lines_of(planned: Planned, traffic: Traffic, name: str) -> list[str]:
@@ -104,6 +116,7 @@ def lines_of(planned: Planned, traffic: Traffic, name: str) -> list[str]:
         f"bound     {planned.bound:,.0f} cycles: {planned.reason}; the plan is {planned.gap_pct:.1f} % above",
         f"outside   {dram_bytes(best.plan, traffic):,.0f} bytes; busiest is {what}, "
         f"{best.run.busy.max() / best.run.cycles:.0%} of the run",
-        f"weighed   {planned.weighed:,} plans; {len(planned.measured)} simulated",
+        f"weighed   {planned.weighed:,} plans, {planned.passed:,} cannot be better; {len(planned.measured)} simulated",
+        *_left_out(planned),
         *nest_of(best.plan, traffic),
     ]

@@ -43,6 +43,12 @@ class Traffic:
     def _vectors(self) -> dict[MeshShare, Floats]:
         return {}
 
+    @cached_property
+    def shares(self) -> tuple[MeshShare, ...]:
+        """All ways to share, not to share first."""
+        dims = [d for d in range(len(self.machine.extents)) if self.machine.extents[d] > 1 and self.possible(d)]
+        return tuple(one for n in range(len(dims) + 1) for one in itertools.combinations(dims, n))
+
     def groups(self, share: MeshShare) -> list[Group]:
         """The cores by who shares, with what their transfers occupy."""
         if share not in self._groups:
@@ -59,7 +65,7 @@ class Traffic:
         return self._groups[share]
 
     def possible(self, dim: int) -> bool:
-        return bool(self.machine.along(dim)) or self.machine.shares_scratchpad(dim)
+        return bool(self.machine.along[dim]) or self.machine.shares_scratchpad[dim]
 
     def _group(
         self, corner: MeshPlace, whole: tuple[int, ...], cores: tuple[int, ...], index: dict[MeshPlace, int]
@@ -68,9 +74,9 @@ class Traffic:
         leader = list(corner)
         networks: list[tuple[int, MeshNetwork]] = []
         for dim in whole:
-            if machine.shares_scratchpad(dim):
+            if machine.shares_scratchpad[dim]:
                 continue
-            network = machine.along(dim)[0]
+            network = machine.along[dim][0]
             networks.append((dim, network))
             if not network.open:  # a ring may begin anywhere: those of neighbours begin at different ports
                 leader[dim] = sum(c for d, c in enumerate(corner) if d != dim) % machine.extents[dim]
@@ -120,6 +126,25 @@ class Traffic:
                     found[at] += cycles
             self._vectors[share] = found
         return self._vectors[share]
+
+    @cached_property
+    def _worst(self) -> dict[tuple[tuple[MeshShare, ...], bytes], Floats]:
+        return {}
+
+    def worst(self, shares: tuple[MeshShare, ...], active: NDArray[np.bool_]) -> Floats:
+        """Cycles a byte by share, when the active cores load a tile: of those links alone that may be the busiest."""
+        key = shares, active.tobytes()
+        if key not in self._worst:
+            found = np.zeros((len(shares), self.size))
+            for row, share in enumerate(shares):
+                for group in self.groups(share):
+                    if active[list(group.cores)].any():
+                        for at, cycles in group.occupied:
+                            found[row, at] += cycles
+            links = np.unique(found.round(12), axis=1).T
+            more = (links[None, :, :] >= links[:, None, :]).all(axis=2).sum(axis=1)
+            self._worst[key] = links[more == 1].T.copy()
+        return self._worst[key]
 
     def start(self, share: MeshShare) -> float:
         return max(group.start for group in self.groups(share))

@@ -22,7 +22,14 @@ from penstock.compiler.package.report import Report
 from penstock.compiler.package.xrt import runs_on_xrt, xrt_files
 from penstock.compiler.program import Port, Program
 from penstock.compiler.runtime.penstock_runtime.layout import to_memory
-from penstock.compiler.runtime.penstock_runtime.package import MANIFEST, SCHEMA, manifest_digest
+from penstock.compiler.runtime.penstock_runtime.package import (
+    CHARACTERS,
+    MANIFEST,
+    SCHEMA,
+    TOKENIZER,
+    manifest_digest,
+)
+from penstock.compiler.text import TextPart
 
 RUNTIME = Path(__file__).parents[1] / "runtime"
 # Only what the emitter wrote: a folder in which the C simulation was run holds its program and data too.
@@ -95,6 +102,7 @@ def collect_package(
         **(_host_files(program.host, program) if program.host else {}),
         **(_layer_files(program, program.layers, emitted) if program.layers else {}),
         **(_state_files(program) if program.states else {}),
+        **(_text_files(program.text) if program.text else {}),
         **(bitstream or {}),
     }
     name = file_name(report.name)
@@ -210,6 +218,13 @@ def _state_files(program: Program) -> dict[str, bytes]:
         files |= {path: _npy(row[state.name]) for path, row in zip(paths, rows, strict=True)}
         document.append({**asdict(state), "port": places.get(state.port or ""), "initial": paths})
     return {**files, "states/states.json": (json.dumps(document, indent=1) + "\n").encode()}
+
+
+def _text_files(text: TextPart) -> dict[str, bytes]:
+    if text.characters is not None:
+        return {CHARACTERS: _npy(text.characters)}
+    assert text.tokenizer is not None
+    return {TOKENIZER: text.tokenizer}
 
 
 def _manifest(

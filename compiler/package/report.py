@@ -10,7 +10,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from penstock.compiler.evidence import Evidence
-from penstock.compiler.package.record import Count, Cycles, From, LeftOut, Ratio, Record, Share, check_evidence
+from penstock.compiler.package.record import Count, Cycles, From, LeftOut, Record, Share, check_evidence
+from penstock.compiler.package.report_judged import Accuracy, Language
 from penstock.compiler.package.report_placement import CrossingInfo, DieInfo, PlacementReport, StoredInfo
 from penstock.compiler.package.report_search import (
     BoundInfo,
@@ -34,7 +35,7 @@ from penstock.compiler.package.report_timing import (
 __all__ = [
     "Accuracy", "Amount", "BandwidthUse", "BitstreamInfo", "BoundInfo", "ChannelInfo", "ChipUse", "ConverterInfo",
     "CrossingInfo", "CsimCheck", "DesignInfo", "DieInfo", "ExplorationReport", "HostInfo", "HostOperation",
-    "ImportanceInfo", "KernelInfo", "KernelResources", "KernelTiming", "LeftOut", "LevelCheck", "LoopInfo",
+    "ImportanceInfo", "KernelInfo", "KernelResources", "KernelTiming", "Language", "LeftOut", "LevelCheck", "LoopInfo",
     "ModelInfo", "NeighbourInfo", "OtherLoop", "PathStep", "PlacedPart", "PlacementReport", "PlatformInfo",
     "PortInfo", "Product", "ProfileUse", "PytorchCheck", "Record", "Report", "ResourceUse", "RtlCheck",
     "RungErrorInfo", "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "SynthesisInfo", "SynthesisPass",
@@ -246,17 +247,6 @@ class ResourceUse(Record):
         return self
 
 
-class Accuracy(Record):
-    """Classification of a held-out set: PyTorch's float model beside the accelerator."""
-
-    dataset: str
-    examples: int = Field(gt=0)
-    float_accuracy: Ratio
-    accelerator_accuracy: Ratio
-    agreement: Ratio = Field(description="share of examples to which both give the same class")
-    evidence: Evidence
-
-
 class TrialInfo(Record):
     number: int
     state: str = Field(description="complete, infeasible, failed or pruned")
@@ -366,6 +356,7 @@ class Report(Record):
     timing: Timing
     resources: ResourceUse
     accuracy: Accuracy | None = Field(description="null: the model came without a held-out set")
+    language: Language | None = Field(default=None, description="null: the model came without text")
     exploration: ExplorationReport | None = Field(description="null: the design was given, not searched for")
     host: HostInfo | None = Field(default=None, description="null: the accelerator does all of the model")
     tools: dict[str, str] = Field(description="versions of the tools that took part")
@@ -390,6 +381,7 @@ class Report(Record):
             "synthesis": self.synthesis.evidence if self.synthesis else None,
             "placement": self.placement.evidence if self.placement else None,
             "accuracy": self.accuracy.evidence if self.accuracy else None,
+            "language": self.language.evidence if self.language else None,
             "bitstream": self.bitstream.evidence if self.bitstream else None,
         }
         return {path: evidence for path, evidence in found.items() if evidence is not None}

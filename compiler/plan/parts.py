@@ -219,6 +219,8 @@ class Part:
     """The name, safe in C++ and its own in the design: `label_parts` gives it."""
     ports: tuple[str, ...] = ()
     """Of a load that shares ports with others: the tasks of these ports, one a bank. `assign_ports` gives them."""
+    turn: int = 0
+    """When its turn comes there."""
 
     def __post_init__(self) -> None:
         maker = self.inputs[0].maker if isinstance(self.does, FREE) else self

@@ -3,6 +3,9 @@
 A port of HLS belongs to one task of a dataflow. So what several tensors are to be loaded through is a task that loads
 them one after the other, in the order in which they are wanted: while one layer computes, all ports bring its weights,
 and then those of the next. A load that is held back holds back later ones on its port only, whose readers come later.
+
+What is small enough to be fetched whole, ahead of its reader, passes before the large tensor that is wanted before it:
+else a layer's scales would come only when all weights of the product that they scale have passed.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil, prod
 
-from penstock.compiler.design import Design
+from penstock.compiler.design import PREFETCH_BITS, Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.names import Names
 from penstock.compiler.plan.parts import Computing, Loading, Part, Storing, Stream
@@ -34,8 +37,9 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
         loads = [part for part in parts if _shares(part, design.port_bits)]
         labels: dict[int, str] = {}
         following = 0
-        for part in sorted(loads, key=lambda part: first_use(part, wanted)):
+        for turn, part in enumerate(_in_turn(loads, wanted, design.prefetch_bits)):
             assert isinstance(part.does, Loading)
+            part.turn = turn
             layout = part.does.transfer.layout
             stripes = layout.layout.stripes if layout is not None else 1
             ports = [(following + i) % count for i in range(stripes)]
@@ -57,7 +61,33 @@ def _too_small(part: Part, tensor: float, stripes: int, room: float) -> Penstock
     )  # fmt: skip
 
 
-def first_use(part: Part, order: dict[Part, int]) -> int:
+def _in_turn(loads: Sequence[Part], wanted: dict[Part, int], prefetch_bits: int) -> list[Part]:
+    """As they are wanted, but what is held whole goes before the last tensor that is not."""
+    found: list[Part] = []
+    place = 0
+    for part in sorted(loads, key=lambda part: _first_use(part, wanted)):
+        if _held_whole(part, prefetch_bits):
+            found.insert(place, part)
+            place += 1
+        else:
+            place = len(found)
+            found.append(part)
+    return found
+
+
+def _held_whole(part: Part, prefetch_bits: int) -> bool:
+    """Whether the FIFOs behind its ports are given room for all of a tensor."""
+    assert isinstance(part.does, Loading)
+    words = part.does.transfer.words
+    return words.bits * words.kind.token_count <= whole_bits(prefetch_bits)
+
+
+def whole_bits(prefetch_bits: int) -> int:
+    """Up to what size a tensor is held whole, so that its port can go on."""
+    return min(prefetch_bits, PREFETCH_BITS)
+
+
+def _first_use(part: Part, order: dict[Part, int]) -> int:
     """The place of the first part that computes with what a load brings, or stores it."""
     return min(_uses(part.outputs, order))
 

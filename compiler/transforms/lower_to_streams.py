@@ -27,7 +27,6 @@ from penstock.compiler.plan import names
 from penstock.compiler.plan.converter_nests import BLOCKS
 from penstock.compiler.plan.nests import build_part, fifo, memory, roms
 from penstock.compiler.plan.parts import Computing, Loading, Part, Storing, Stream, channel_inside
-from penstock.compiler.plan.port_tasks import first_use
 from penstock.compiler.plan.read import read_kernels
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.transforms.passes import Level, ModulePass
@@ -86,7 +85,6 @@ class _Lowering:
         for number, parts in enumerate(read_kernels(kernels, self.design, platform)):
             hardware = [part for part in parts if not part.free]
             self.loading, before = {}, len(self.tasks)
-            self.rank = {part: place for place, part in enumerate(parts)}
             for part in hardware:
                 for made in part.outputs:
                     for end in made.ends():
@@ -125,7 +123,7 @@ class _Lowering:
         for process in built.processes:
             if process.stripe is not None and part.ports:
                 nest = replace(process.nest, name=f"{part.label}{process.suffix}")
-                self.loading.setdefault(part.ports[process.stripe], []).append((first_use(part, self.rank), nest))
+                self.loading.setdefault(part.ports[process.stripe], []).append((part.turn, nest))
                 continue
             body = Region(Block(write_nests([process.nest], self.places)))
             self.tasks.append(stream.TaskOp(part.label + process.suffix, layer, body, group))

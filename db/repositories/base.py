@@ -46,15 +46,15 @@ class Repository:
         self.scope = scope
         self.connection = scope.connection
 
-    def _all(self, record: type[R], statement: Executable) -> tuple[R, ...]:
-        return tuple(record(**row) for row in self.connection.execute(statement).mappings())
+    def _all(self, record: type[R], statement: Executable, values: Mapping[str, Any] | None = None) -> tuple[R, ...]:
+        return tuple(record(**row) for row in self.connection.execute(statement, values).mappings())
 
     def _first(self, record: type[R], statement: Executable, values: Mapping[str, Any] | None = None) -> R | None:
         row = self.connection.execute(statement, values).mappings().first()
         return None if row is None else record(**row)
 
-    def _only(self, record: type[R], statement: Executable) -> R:
-        return record(**self.connection.execute(statement).mappings().one())
+    def _only(self, record: type[R], statement: Executable, values: Mapping[str, Any] | None = None) -> R:
+        return record(**self.connection.execute(statement, values).mappings().one())
 
     def _pairs(self, statement: Select[Any, Any]) -> dict[str, Any]:
         return {key: value for key, value in self.connection.execute(statement)}  # noqa: C416

@@ -33,11 +33,11 @@ class Models(Repository):
     def get(self, model_id: str) -> Model | None:
         return self._first(Model, select(models).where(models.c.id == model_id))
 
-    def hold(self, model_id: str, *, to_delete: bool = False) -> bool:
-        """Whether the model is there, and until the transaction ends nobody deletes it, or makes a run of it."""
-        lock = select(models.c.id).where(models.c.id == model_id)
+    def hold(self, model_id: str, *, to_delete: bool = False) -> Model | None:
+        """The model, if it is there; until the transaction ends nobody deletes it, or makes a run of it."""
+        lock = select(models).where(models.c.id == model_id)
         lock = lock.with_for_update() if to_delete else lock.with_for_update(read=True, key_share=True)
-        return self.connection.execute(lock).first() is not None
+        return self._first(Model, lock)
 
     def by_ids(self, model_ids: Sequence[str]) -> dict[str, Model]:
         """Those of the models that exist, by id."""

@@ -61,6 +61,14 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Portion:
+    """How many steps of a run a worker takes at once: several only of a kind that is known to take no time."""
+
+    kind: str = ""
+    most: int = 1
+
+
+@dataclass(frozen=True)
 class QueueAge:
     """How many steps of a queue wait, and since when the oldest of them could have been done."""
 
@@ -81,9 +89,10 @@ class Queues(Repository):
         }  # fmt: skip
         return self.connection.execute(_NEXT_RUN, given).scalar()
 
-    def held_by(self, worker: str) -> Step | None:
+    def held_by(self, worker: str) -> tuple[Step, ...]:
         """What a claim under this name got already: its commit was answered by a broken connection."""
-        return self._first(Step, select(steps).where(steps.c.owner == worker, steps.c.state == StepState.RUNNING))
+        mine = (steps.c.owner == worker, steps.c.state == StepState.RUNNING)
+        return self._all(Step, select(steps).where(*mine).order_by(steps.c.id))
 
     def ready(self, most: Mapping[str, int], taken_licences: Sequence[str] = ()) -> dict[str, int]:
         """How many steps of each queue a worker could claim now, counted up to so many."""

@@ -6,8 +6,10 @@ A row goes first and its content later: there is never a row whose content is go
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
-from sqlalchemy import ColumnElement, delete, exists, func, select, text, union
+from sqlalchemy import ColumnElement, delete, exists, func, null, select, text, true, union
 
 from penstock.db.repositories.base import Repository
 from penstock.db.schema.records import Freed
@@ -50,6 +52,28 @@ _WOULD_FREE = text("""
 """)
 
 
+@dataclass(frozen=True)
+class StoredRun:
+    """A run and how much content it refers to."""
+
+    id: str
+    name: str
+    owner: str | None
+    pinned: bool
+    finished_at: datetime | None
+    bytes: int
+    files: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What takes room: how many of them (None: it is one thing), and their bytes."""
+
+    name: str
+    count: int | None
+    bytes: int
+
+
 class Retention(Repository):
     def runs_over(self, days: float, limit: int) -> list[str]:
         """Runs that ended so long ago and that nobody pinned, the oldest first."""
@@ -60,6 +84,27 @@ class Retention(Repository):
         """What the removal of these runs would take; with `days` also models of that age that no other run is of."""
         row = self.connection.execute(_WOULD_FREE, {"runs": list(run_ids), "days": days}).one()
         return Freed(len(run_ids), int(row.models), int(row.bytes))
+
+    def largest(self, limit: int) -> tuple[StoredRun, ...]:
+        """The runs that refer to the most content; what two of them share counts for both."""
+        mine = artifacts.c.run_id == runs.c.id
+        of_run = select(func.sum(artifacts.c.size).label("bytes"), func.count().label("files")).where(mine).lateral()
+        columns = (runs.c.id, runs.c.name, runs.c.owner, runs.c.pinned, runs.c.finished_at)
+        statement = select(*columns, of_run.c.bytes, of_run.c.files).join(of_run, true()).where(of_run.c.files > 0)
+        found = self._all(StoredRun, statement.order_by(of_run.c.bytes.desc(), runs.c.id).limit(limit))
+        return tuple(replace(run, bytes=int(run.bytes)) for run in found)
+
+    def stored(self) -> tuple[Stored, ...]:
+        """What the tables hold, each content counted once, and what the database itself takes."""
+        each = select(artifacts.c.sha256, func.max(artifacts.c.size).label("size")).group_by(artifacts.c.sha256)
+        content = each.subquery()
+        sums = (
+            ("content of runs", select(func.count(), func.coalesce(func.sum(content.c.size), 0))),
+            ("models", select(func.count(), func.coalesce(func.sum(models.c.size), 0)).select_from(models)),
+            ("database", select(null(), func.pg_database_size(func.current_database()))),
+        )
+        found = [(name, self.connection.execute(statement).one()) for name, statement in sums]
+        return tuple(Stored(name, None if row[0] is None else int(row[0]), int(row[1])) for name, row in found)
 
     def delete_run(self, run_id: str) -> None:
         """The run with all that hangs on it, table by table: a cascade would look for each step by itself."""

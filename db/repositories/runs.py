@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, insert, literal, null, or_, select, text, update
+from sqlalchemy import ColumnElement, exists, func, literal, null, or_, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from penstock.db.repositories.base import Repository, Scope
@@ -17,6 +18,16 @@ from penstock.db.schema.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, T
 from penstock.db.schema.tables import runs, steps
 
 _LOCK = text("SELECT * FROM penstock.runs WHERE id = :run FOR NO KEY UPDATE")
+_CREATE = text("""
+    WITH made AS (
+        INSERT INTO penstock.runs (id, model_id, name, state, options, owner, priority)
+        VALUES (:id, :model_id, :name, :state, CAST(:options AS jsonb), :owner, :priority) RETURNING *
+    ), told AS (
+        INSERT INTO penstock.events (run_id, kind, data, actor)
+        SELECT id, 'run.create', jsonb_build_object('from', NULL, 'to', state, 'name', name), :actor FROM made
+    )
+    SELECT * FROM made
+""")
 _INTAKE = 0x696E74616B65  # "intake"
 
 
@@ -33,9 +44,9 @@ class Runs(Repository):
             "id": new_id("run"), "model_id": model_id, "name": name, "state": RunState.QUEUED,
             "options": dict(options or {}), "owner": owner, "priority": priority,
         }  # fmt: skip
-        run = self._only(Run, insert(runs).values(row).returning(runs))
+        row["options"] = json.dumps(row["options"])
+        run = self._only(Run, _CREATE, row | {"actor": self.scope.actor})
         self.scope.locked_runs.add(run.id)
-        Events(self.scope).add(run.id, "run.create", {"from": None, "to": run.state, "name": name})
         return run
 
     def get(self, run_id: str) -> Run | None:
@@ -64,6 +75,7 @@ class Runs(Repository):
         owner: str | None = None,
         platform: str | None = None,
         words: str = "",
+        tag: str = "",
         with_step: Sequence[str] = (),
         without_step: Sequence[str] = (),
     ) -> Page[Run]:
@@ -76,6 +88,8 @@ class Runs(Repository):
             where.append(runs.c.owner == owner)
         if platform:
             where.append(runs.c.options["platform"].astext == platform)
+        if tag:
+            where.append(runs.c.tags.contains([tag]))
         if words:
             where.append(
                 or_(runs.c.name.icontains(words, autoescape=True), runs.c.id.startswith(words, autoescape=True))
@@ -111,6 +125,20 @@ class Runs(Repository):
     def set_pinned(self, run_id: str, pinned: bool) -> None:
         """Keep the run, or let it go when its time comes."""
         self.connection.execute(update(runs).where(runs.c.id == run_id).values(pinned=pinned))
+
+    def set_labels(self, run_id: str, tags: Sequence[str], notes: str) -> Run:
+        """What people say of the run, in place of what they said before."""
+        self.scope.require_lock(run_id)
+        changed = update(runs).where(runs.c.id == run_id).values(tags=[*tags], notes=notes)
+        Events(self.scope).add(run_id, "run.label", {"tags": [*tags], "notes": notes})
+        return self._only(Run, changed.returning(runs))
+
+    def tags(self, limit: int) -> dict[str, int]:
+        """How many runs carry each tag, the most used ones first."""
+        tag = func.unnest(runs.c.tags).label("tag")
+        each = select(tag).subquery()
+        counted = select(each.c.tag, func.count()).group_by(each.c.tag).order_by(func.count().desc(), each.c.tag)
+        return self._pairs(counted.limit(limit))
 
     def set_paused(self, run_id: str, paused: bool) -> bool:
         """Hold the run's trials back, or let them go; False if it is so already."""

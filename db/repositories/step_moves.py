@@ -41,17 +41,90 @@ _CLAIMED = """
         INSERT INTO penstock.attempts (step_id, fence, number, worker)
         SELECT id, fence, attempt, owner FROM claimed
     )
-    SELECT * FROM claimed
+    SELECT * FROM claimed ORDER BY id
 """
 CLAIM_NEXT = text(f"""
     WITH chosen AS (
         SELECT s.id {_DUE} AND s.due_at <= now() AND s.queue = ANY(:queues)
         AND (s.licence IS NULL OR s.licence <> ALL(CAST(:taken AS text[])))
-        ORDER BY s.id LIMIT 1 FOR UPDATE OF s SKIP LOCKED
+        AND (:most = 1 OR s.kind = :kind AND s.licence IS NULL)
+        ORDER BY s.id LIMIT :most FOR UPDATE OF s SKIP LOCKED
     ) {_CLAIMED}
 """)
 CLAIM_THIS = text(f"""
     WITH chosen AS (SELECT s.id {_DUE} AND s.id = :step FOR UPDATE OF s SKIP LOCKED) {_CLAIMED}
+""")
+# The ends of steps of a run that succeeded, each under its fence, with all that they leave but files. What took no time
+# by the worker's own clock is charged a little too, so that steps of nothing take turns like others.
+SUCCEED = text("""
+    WITH given AS (
+        SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS row (
+            step text, fence bigint, result jsonb, reused_from text, seconds float8, trial jsonb
+        )
+    ), moved AS (
+        UPDATE penstock.steps s SET
+            state = 'succeeded', result = given.result, reused_from = given.reused_from, progress = 1.0,
+            lease_until = NULL, finished_at = now()
+        FROM given WHERE s.id = given.step AND s.fence = given.fence AND s.state = 'running'
+        RETURNING s.*, given.seconds, given.trial,
+            CASE WHEN given.reused_from IS NULL THEN 'succeed' ELSE 'reuse' END AS outcome
+    ), told AS (
+        INSERT INTO penstock.events (run_id, kind, data, actor)
+        SELECT run_id, 'step.' || outcome, jsonb_build_object(
+            'from', 'running', 'to', state, 'step', id, 'key', key, 'attempt', attempt, 'fence', fence
+        ) || CASE WHEN reused_from IS NULL THEN '{}' ELSE jsonb_build_object('reused_from', reused_from) END,
+        :actor FROM moved ORDER BY id
+    ), found AS (
+        INSERT INTO penstock.trials (
+            step_id, run_id, number, state, params, figures, evidence, design, seconds, origin, version
+        )
+        SELECT moved.id, moved.run_id, t.number, t.state, t.params, t.figures, t.evidence, t.design, t.seconds,
+            t.origin, t.version
+        FROM moved, jsonb_to_record(moved.trial) AS t (
+            number integer, state text, params jsonb, figures jsonb, evidence text, design jsonb, seconds float8,
+            origin text, version text
+        ) WHERE moved.trial IS NOT NULL
+    ), ended AS (
+        UPDATE penstock.attempts a SET outcome = moved.outcome, finished_at = now()
+        FROM moved WHERE a.step_id = moved.id AND a.fence = moved.fence AND a.outcome IS NULL
+        RETURNING greatest(coalesce(moved.seconds, extract(epoch FROM now() - a.started_at)), 0.001)::float8 AS seconds
+    ), spent AS (
+        SELECT count(*) AS steps, sum(seconds) AS seconds FROM ended
+    ), run AS (
+        UPDATE penstock.runs SET used = used + seconds FROM spent WHERE id = :run AND steps > 0
+        RETURNING coalesce(owner, '') AS owner, steps, seconds
+    ), share AS (
+        INSERT INTO penstock.shares AS s (owner, used) SELECT owner, seconds FROM run
+        ON CONFLICT (owner) DO UPDATE SET used = s.used + excluded.used
+    ), used AS (
+        INSERT INTO penstock.usage AS u (owner, month, steps, seconds)
+        SELECT owner, date_trunc('month', now())::date, steps, seconds FROM run
+        ON CONFLICT (owner, month)
+        DO UPDATE SET steps = u.steps + excluded.steps, seconds = u.seconds + excluded.seconds
+    )
+    SELECT id FROM moved
+""")
+# Steps that a worker took with others and never began: nothing was done, so nothing is counted or charged.
+RETURN = text("""
+    WITH given AS (
+        SELECT * FROM unnest(CAST(:steps AS text[]), CAST(:fences AS bigint[])) AS row (step, fence)
+    ), moved AS (
+        UPDATE penstock.steps s SET
+            state = 'queued', attempt = s.attempt - 1, owner = NULL, lease_until = NULL, progress = NULL,
+            queued_at = now(), due_at = now()
+        FROM given WHERE s.id = given.step AND s.fence = given.fence AND s.state = 'running'
+        RETURNING s.*
+    ), told AS (
+        INSERT INTO penstock.events (run_id, kind, data, actor)
+        SELECT run_id, 'step.hand_back', jsonb_build_object(
+            'from', 'running', 'to', state, 'step', id, 'key', key, 'attempt', attempt, 'fence', fence, 'error',
+            CAST(:error AS jsonb)
+        ), :actor FROM moved ORDER BY id
+    ), ended AS (
+        UPDATE penstock.attempts a SET outcome = 'hand_back', finished_at = now(), error = CAST(:error AS jsonb)
+        FROM moved WHERE a.step_id = moved.id AND a.fence = moved.fence
+    )
+    SELECT id FROM moved
 """)
 # `OFFSET 0` keeps the planner from turning the walk over what is undone, which ends at the first that is needed, into
 # a look at all of a run's steps.
@@ -59,8 +132,10 @@ OUTLOOK = text("""
     SELECT EXISTS (
         SELECT FROM penstock.steps WHERE run_id = :run AND state IN ('blocked', 'queued', 'running')
     ) AS open, EXISTS (
-        SELECT FROM penstock.step_edges mine JOIN penstock.steps waits ON waits.id = mine.step_id
-        WHERE mine.needs_id = :step AND waits.state = 'blocked' AND NOT EXISTS (
+        SELECT FROM (
+            SELECT DISTINCT step_id FROM penstock.step_edges WHERE needs_id = ANY(CAST(:steps AS text[]))
+        ) mine JOIN penstock.steps waits ON waits.id = mine.step_id
+        WHERE waits.state = 'blocked' AND NOT EXISTS (
             SELECT FROM (
                 SELECT id FROM penstock.steps
                 WHERE run_id = :run AND NOT (state = 'succeeded' OR state = 'failed' AND may_fail) ORDER BY id OFFSET 0

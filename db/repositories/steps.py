@@ -21,8 +21,18 @@ from sqlalchemy import (
 
 from penstock.db.repositories.base import Repository
 from penstock.db.repositories.events import Events
-from penstock.db.repositories.queues import HELD_BY_PAUSE, Wanted
-from penstock.db.repositories.step_moves import CLAIM_NEXT, CLAIM_THIS, MOVES_OF_MANY, OUTLOOK, Sql, move_one, stamps
+from penstock.db.repositories.queues import HELD_BY_PAUSE, Portion, Wanted
+from penstock.db.repositories.step_moves import (
+    CLAIM_NEXT,
+    CLAIM_THIS,
+    MOVES_OF_MANY,
+    OUTLOOK,
+    RETURN,
+    SUCCEED,
+    Sql,
+    move_one,
+    stamps,
+)
 from penstock.db.schema.ids import new_id
 from penstock.db.schema.records import Json, NewStep, Page, Step
 from penstock.db.schema.states import STEP_TRANSITIONS, StepState, TransitionRefusedError
@@ -46,6 +56,11 @@ _CREATE = text("""
 _CONNECT = text("""
     INSERT INTO penstock.step_edges (step_id, needs_id)
     SELECT * FROM unnest(CAST(:ends AS text[]), CAST(:needs AS text[]))
+""")
+_HEARTBEAT = text("""
+    UPDATE penstock.steps s SET lease_until = now() + make_interval(secs => :lease)
+    FROM unnest(CAST(:steps AS text[]), CAST(:fences AS bigint[])) AS held (step, fence)
+    WHERE s.id = held.step AND s.fence = held.fence AND s.state = 'running' RETURNING s.id, s.cancel_requested
 """)
 _OPEN = (StepState.BLOCKED, StepState.QUEUED, StepState.RUNNING)
 
@@ -204,9 +219,26 @@ class Steps(Repository):
             raise TransitionRefusedError(step.id, name, now.state if now else None, detail)
         return after
 
-    def outlook(self, run_id: str, step_id: str) -> Outlook:
-        """After a step has ended: whether others only waited for it, and whether any of the run is left."""
-        row = self.connection.execute(OUTLOOK, {"run": run_id, "step": step_id}).one()
+    def succeed(self, run_id: str, rows: Sequence[Mapping[str, Any]]) -> set[str]:
+        """Steps of the run end well, each under its fence, with its trial and what it took; those whose fence holds.
+
+        A row names the step, its fence, result, trial, what it was reused from, and its seconds, if they are known.
+        """
+        self.scope.require_lock(run_id)
+        given = {"run": run_id, "rows": json.dumps(rows), "actor": self.scope.actor}
+        return set(self.connection.execute(SUCCEED, given).scalars())
+
+    def return_unbegun(self, run_id: str, held: Mapping[str, int], error: Json) -> int:
+        """Queue steps again that were claimed and never begun; returns how many of them were still held."""
+        self.scope.require_lock(run_id)
+        given = {
+            "steps": list(held), "fences": list(held.values()), "error": json.dumps(error), "actor": self.scope.actor,
+        }  # fmt: skip
+        return len(self.connection.execute(RETURN, given).all())
+
+    def outlook(self, run_id: str, step_ids: Sequence[str]) -> Outlook:
+        """After steps have ended: whether others only waited for them, and whether any of the run is left."""
+        row = self.connection.execute(OUTLOOK, {"run": run_id, "steps": list(step_ids)}).one()
         return Outlook(bool(row.releases), bool(row.open))
 
     def release(self, run_id: str) -> int:
@@ -226,19 +258,27 @@ class Steps(Repository):
         return self.connection.execute(MOVES_OF_MANY[name], {"run": run_id, "actor": self.scope.actor}).rowcount
 
     def claim(
-        self, run_id: str, wanted: Wanted, *, worker: str, lease_seconds: float, step_id: str | None = None
-    ) -> Step | None:
-        """Give the run's first step that may be done now, or the one that is named, to a worker.
+        self, run_id: str, wanted: Wanted, *, worker: str, lease_seconds: float, portion: Portion
+    ) -> tuple[Step, ...]:
+        """Give the run's first steps that may be done now to a worker; the run is locked.
 
-        It gets a new fence, one more attempt and a lease; None if there is no such step. The run is locked.
+        Each gets a new fence, one more attempt and a lease.
         """
         self.scope.require_lock(run_id)
-        statement = CLAIM_NEXT if step_id is None else CLAIM_THIS
-        given = {
+        more = {"most": portion.most, "kind": portion.kind}
+        return self._all(Step, CLAIM_NEXT, self._claiming(run_id, wanted, worker, lease_seconds) | more)
+
+    def claim_this(self, run_id: str, step_id: str, *, worker: str, lease_seconds: float) -> Step | None:
+        """The same for the one that is named, if it is queued; due or not."""
+        self.scope.require_lock(run_id)
+        given = self._claiming(run_id, Wanted(()), worker, lease_seconds)
+        return self._first(Step, CLAIM_THIS, given | {"step": step_id})
+
+    def _claiming(self, run_id: str, wanted: Wanted, worker: str, lease_seconds: float) -> dict[str, Any]:
+        return {
             "run": run_id, "queues": list(wanted.queues), "taken": list(wanted.taken_licences),
             "held": list(HELD_BY_PAUSE), "worker": worker, "lease": lease_seconds, "actor": self.scope.actor,
         }  # fmt: skip
-        return self._first(Step, statement, given if step_id is None else given | {"step": step_id})
 
     @staticmethod
     def from_now(seconds: float) -> Sql:
@@ -250,10 +290,10 @@ class Steps(Repository):
         statement = select(steps.c.id).where(*_held(step_id, fence)).with_for_update(key_share=True)
         return self.connection.execute(statement).first() is not None
 
-    def heartbeat(self, step_id: str, fence: int, lease_seconds: float) -> bool | None:
-        """Renew the lease. None if the fence refuses it; else whether a cancellation was asked for."""
-        renewed = update(steps).where(*_held(step_id, fence)).values(lease_until=_from_now(lease_seconds))
-        return self.connection.execute(renewed.returning(steps.c.cancel_requested)).scalar()
+    def heartbeat(self, held: Mapping[str, int], lease_seconds: float) -> dict[str, bool]:
+        """Renew the leases of steps, each under its fence; of each still held, whether it is to be cancelled."""
+        given = {"steps": list(held), "fences": list(held.values()), "lease": lease_seconds}
+        return {step: bool(cancel) for step, cancel in self.connection.execute(_HEARTBEAT, given)}
 
     def set_progress(self, step: Step, fraction: float | None, words: str | None) -> bool:
         """Show how far the step is; False if the fence refuses it."""

@@ -69,6 +69,19 @@ class TrialPages(Repository):
         rows = self._all(TrialRow, steps_with_trials().where(*where).order_by(*order).offset(offset).limit(limit))
         return count, rows
 
+    def sample(self, run_id: str, figure: str, most: int) -> tuple[int, list[tuple[dict[str, Any], float]]]:
+        """How many trials keep their limits and have the figure, and of them every so many, settings and figure."""
+        own = [trials.c.run_id == run_id, trials.c.state == "complete"]
+        own.append(func.jsonb_typeof(trials.c.figures[figure]) == "number")
+        kinds = select(trials.c.evidence).where(*own).group_by(trials.c.evidence)
+        usual = kinds.order_by(func.count().desc(), trials.c.evidence).limit(1).scalar_subquery()
+        own.append(trials.c.evidence == usual)
+        count = self.connection.execute(select(func.count()).select_from(trials).where(*own)).scalar_one()
+        step = max(1, -(-count // most))
+        columns = (trials.c.params, cast(trials.c.figures[figure].astext, Double))
+        rows = self.connection.execute(select(*columns).where(*own, trials.c.number % step == 0))
+        return count, [(params, float(value)) for params, value in rows]
+
     def names(self, run_id: str) -> tuple[list[str], list[str]]:
         """Every figure and every parameter that any trial of the run has."""
         found: list[list[str]] = []

@@ -95,6 +95,9 @@ class Run:
     """Seconds that its steps took, counted from where its owner's other runs stood when it began."""
     pinned: bool = False
     """Kept until somebody unpins it: neither deleted nor collected."""
+    tags: list[str] = field(default_factory=list[str])
+    notes: str = ""
+    """What people say of it."""
 
 
 @dataclass(frozen=True)

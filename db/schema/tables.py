@@ -122,6 +122,9 @@ runs = Table(
     Column("priority", Integer, nullable=False, server_default=text("0")),
     Column("used", Double, nullable=False, server_default=text("0")),
     Column("pinned", Boolean, nullable=False, server_default=text("false")),
+    Column("tags", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    Column("notes", Text, nullable=False, server_default=text("''")),
+    Index("runs_tags", "tags", postgresql_using="gin"),
     Index("runs_model", "model_id"),
     Index("runs_state", "state", "id"),
     Index("runs_owner", "owner", "id"),
@@ -170,6 +173,26 @@ steps = Table(
     Index("steps_leases", "lease_until", postgresql_where=text("state = 'running'")),
     Index("steps_open", "run_id", postgresql_where=text("state IN ('blocked', 'queued', 'running')")),
     Index("steps_reusable", "kind", "input_hash", postgresql_where=text("state = 'succeeded'")),
+)
+
+step_logs = Table(
+    "step_logs",
+    metadata,
+    Column("step_id", Text, ForeignKey(f"{SCHEMA}.steps.id", ondelete="CASCADE"), primary_key=True),
+    Column("fence", BigInteger, nullable=False),
+    Column("tail", Text, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+)
+
+views = Table(
+    "views",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text),
+    Column("name", Text, nullable=False),
+    _json("query"),
+    _made(),
+    Index("views_name", text("coalesce(owner, '')"), "name", unique=True),
 )
 
 step_edges = Table(

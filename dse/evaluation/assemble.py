@@ -20,7 +20,6 @@ from penstock.compiler.plan.names import block_name, channel_name, result_name, 
 from penstock.compiler.plan.nests import build_part, fifo, memory, roms
 from penstock.compiler.plan.parts import Computing, Does, Loading, Part, Storing, channel_inside
 from penstock.compiler.plan.planner import Planner
-from penstock.compiler.plan.port_tasks import first_use
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import type_bits
@@ -51,9 +50,9 @@ class _Piece:
 
 @dataclass(frozen=True)
 class _PortNest:
-    """A nest of a task that loads share: when what it loads is wanted, and its channels' names."""
+    """A nest of a task that loads share: when its turn comes, and its channels' names."""
 
-    wanted: int
+    turn: int
     schedule: NestSchedule
     renamed: Mapping[str, str]
 
@@ -96,10 +95,9 @@ class Assembler:
         tasks: list[Task] = []
         for group, kernel in enumerate(self.planner(design).plan(design).kernels):
             loading: dict[str, list[_PortNest]] = {}
-            rank = {part: place for place, part in enumerate(kernel.parts)}
             for part in kernel.parts:
                 if not part.free:
-                    tasks += self._tasks(part, design, channels, group, loading, rank)
+                    tasks += self._tasks(part, design, channels, group, loading)
             tasks += [self._port_task(port, nests, group) for port, nests in loading.items()]
         return TaskNetwork(in_order(tasks), channels)
 
@@ -110,7 +108,6 @@ class Assembler:
         channels: dict[str, TaskChannel],
         group: int,
         loading: dict[str, list[_PortNest]],
-        rank: dict[Part, int],
     ) -> list[Task]:
         """The tasks of a part; what it pushes into and hands over inside goes to `channels`.
 
@@ -145,7 +142,7 @@ class Assembler:
             if one.stripe is not None and piece.fifos:  # all banks have the schedule of the first
                 own = {piece.fifos[0].name: renamed[piece.fifos[one.stripe].name]}
             if one.stripe is not None and part.ports:
-                nest = _PortNest(first_use(part, rank), one.nests[0], own)
+                nest = _PortNest(part.turn, one.nests[0], own)
                 loading.setdefault(part.ports[one.stripe], []).append(nest)
             else:
                 tasks.append(Task(part.label + one.suffix, part.name, one.nests, own, group))
@@ -153,7 +150,7 @@ class Assembler:
 
     def _port_task(self, port: str, nests: list[_PortNest], group: int) -> Task:
         """One nest after the other. Ports that load alike have the same objects: their times are found once."""
-        nests = sorted(nests, key=lambda nest: nest.wanted)
+        nests = sorted(nests, key=lambda nest: nest.turn)
         schedules = tuple([nest.schedule for nest in nests])
         key = tuple(map(id, schedules))
         if key not in self._port_nests:

@@ -70,7 +70,12 @@ def nearest_miss(candidates: Sequence[C]) -> C | None:
 
 def place_of(candidate: Candidate) -> tuple[tuple[float, ...], str]:
     """What candidates are ordered by: equal ones by their content, not by who ended first."""
-    return _values(candidate), json.dumps(dict(candidate.params), sort_keys=True)
+    return _values(candidate), setting_of(candidate)
+
+
+def setting_of(candidate: Candidate) -> str:
+    """What tells candidates apart, also when one was evaluated again."""
+    return json.dumps(dict(candidate.params), sort_keys=True)
 
 
 def _values(candidate: Candidate) -> tuple[float, ...]:

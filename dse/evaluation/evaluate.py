@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Platform, Resources, load_platform
 from penstock.compiler.platforms.routing import routing_of
 from penstock.compiler.program import Program
@@ -18,19 +16,15 @@ from penstock.compiler.transforms.passes import level_of
 from penstock.dse.evaluation.assemble import Assembler
 from penstock.dse.evaluation.assemble_tasks import TaskAssembler
 from penstock.dse.evaluation.caps import allowed_by
-from penstock.dse.evaluation.energy import RunCost, operations_uj, run_cost
+from penstock.dse.evaluation.energy import operations_uj, run_cost
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.fitting import fitted, may_fit_otherwise
 from penstock.dse.evaluation.given_depths import given_depths
 from penstock.dse.evaluation.objectives import (
-    BANDWIDTH_SHARE,
     DEFAULT_GOAL,
-    DIE_SHARE,
-    ROUTING,
-    ROUTING_SHARE,
-    UNBOUNDED,
     Goal,
 )
-from penstock.dse.evaluation.routing import RoutingUse, routing_use
+from penstock.dse.evaluation.routing import routing_use
 from penstock.dse.fifo import (
     DesignSizing,
     SizingProgress,
@@ -47,89 +41,9 @@ from penstock.dse.space.fitted import FITTED, SHARE, Allowance
 from penstock.dse.space.tasks import TaskSpace
 from penstock.dse.space.tiling import Params, TilingOptions, TilingSpace, Value
 from penstock.dse.support.budgets import SIMULATIONS
-from penstock.profiling.model import DesignFigures, DesignModel
+from penstock.profiling.model import DesignModel
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """One point of the search: what a design costs, as far as the model says, and how that meets the goal."""
-
-    params: Mapping[str, Value]
-    design: Design
-    figures: DesignFigures
-    shares: Mapping[str, float]
-    cost: RunCost
-    goal: Goal = DEFAULT_GOAL
-    fullest_die: float | None = None
-    """The share that its fullest die takes, above 1 where tasks cannot be divided among the dies; None of one die."""
-    routing: RoutingUse | None = None
-    """What is nearest to the limits of routing; None where the platform has none."""
-    evidence: Evidence = "modelled"
-    sizing_note: str = ""
-    """What sizing its FIFOs left undone, where its budget ended first."""
-    assumed: bool = False
-    """Nothing has shown yet that it runs through: FIFOs where paths meet are as deep as the model says."""
-
-    @cached_property
-    def measures(self) -> dict[str, float]:
-        """Every figure by its name, as objectives, limits and a trial's record speak of them."""
-        return self.measures_at(self.figures.latency, self.figures.interval)
-
-    def measures_at(self, latency: int, interval: int) -> dict[str, float]:
-        """The same with times that a stronger rung found: energy and bandwidth go with them."""
-        latency_us = latency / self.design.clock_mhz
-        energy = self.cost.energy_uj(latency_us)
-        busy = self.figures.memory_cycles
-        return {
-            "latency_cycles": float(latency),
-            "latency_us": latency_us,
-            "interval_cycles": float(interval),
-            "interval_us": interval / self.design.clock_mhz,
-            "resource_share": min(max(self.shares.values()), UNBOUNDED),
-            "energy_uj": energy,
-            "power_w": energy / latency_us,
-            "traffic_bytes": float(self.cost.traffic_bytes),
-            **({} if busy is None else {BANDWIDTH_SHARE: busy / interval}),
-            **({} if self.fullest_die is None else {DIE_SHARE: min(self.fullest_die, UNBOUNDED)}),
-            **({} if self.routing is None else {ROUTING_SHARE: self.routing.share}),
-        } | {f"{name}_share": min(share, UNBOUNDED) for name, share in self.shares.items()}
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        """What the goal keeps small, the most important first."""
-        return self.goal.values(self.measures)
-
-    @property
-    def constraints(self) -> dict[str, float]:
-        """By how much each resource and each of the goal's limits is missed: feasible means none above 0."""
-        return self.goal.constraints(self.measures)
-
-    @property
-    def feasible(self) -> bool:
-        return all(violation <= 0 for violation in self.constraints.values())
-
-    @property
-    def binding_resource(self) -> str:
-        """The resource that is nearest to its limit, or farthest beyond it."""
-        return max(self.shares, key=lambda name: self.shares[name])
-
-    @property
-    def explanation(self) -> str:
-        """Why this design is as fast and as large as it is, in one sentence or two."""
-        slowest = next(t for t in self.figures.tasks if t.name == self.figures.bottleneck)
-        text = (
-            f"{slowest.name} sets the pace: {slowest.iterations} iterations, {slowest.ii_reason}. "
-            f"{self.binding_resource} is at {self.shares[self.binding_resource]:.0%} of its limit."
-        )
-        if self.routing is not None and ROUTING in self._exceeded():
-            text = f"{text} It would not route: {self.routing.what}."
-        return text if self.feasible else f"{text} Over the limit: {', '.join(self._exceeded())}."
-
-    def _exceeded(self) -> list[str]:
-        return [name for name, violation in self.constraints.items() if violation > 0]
-
 
 _REMEMBERED = 1024
 _IN_MEMORIES = "with memories built otherwise"
@@ -205,41 +119,53 @@ class Evaluator:
     def evaluate(self, params: Params) -> Evaluation:
         """Model the design that a setting means, with FIFO depths that let it run at its own pace.
 
-        One that keeps to the limits is seen to run through, by simulation where nothing else says so.
+        One that may be chosen is seen to run through, by simulation where nothing else says so.
         """
+        refuted: frozenset[Hashable] = frozenset()
         found = self.assume(params)
-        while found.assumed and found.feasible:
-            self._simulate(found)
-            found = self.assume(params)
+        while found.assumed and found.may_be_chosen:
+            if self._runs_through(found.design):
+                return replace(found, assumed=False)
+            refuted |= {self.meaning(found.design)}
+            found = self._modelled(params, refuted)
         return found
 
     def assume(self, params: Params) -> Evaluation:
         """The same, where depths that the model says suffice are believed: for searches that look at very many.
 
+        What it says follows from the setting alone, whatever was simulated before: any process gives the same answer.
         Many settings mean the same design; one that was modelled lately is not modelled again.
         """
-        if params.get("allocation") == FITTED:
-            key: Hashable = tuple(self.space.settings(params).items())
-            return self._remembered(key, params, lambda: self._fitted(params))
-        design = self.space.design(params)
-        return self._remembered(self.meaning(design), params, lambda: self._model(design, dict(params)))
+        return self._modelled(params, frozenset())
+
+    def proven(self, evaluation: Evaluation) -> Evaluation:
+        """What was modelled of a setting, once it is seen to run through; modelled anew where it does not."""
+        return self.evaluate(evaluation.params) if evaluation.assumed else evaluation
 
     def answer(self, params: Params) -> tuple[tuple[float, ...], dict[str, float]]:
-        """A setting's objectives and constraints."""
-        found = self.evaluate(params)
+        """A setting's objectives and constraints, as its trial says."""
+        found = self.assume(params)
         return found.values, found.constraints
 
-    def _simulate(self, found: Evaluation) -> None:
-        """See whether a design runs through with the depths that were assumed; where not, it is modelled anew."""
-        seen: OrderedDict[Hashable, Evaluation] = self.__dict__["_seen"]
-        network, meaning = self.assembler.network(found.design), self.meaning(found.design)
-        shown = runs_through(network, self.platform, self.clock_mhz, found.design.fifo_depths)
-        self.__dict__["_run_through"][meaning] = shown
-        for key in [key for key, one in seen.items() if one.assumed and self.meaning(one.design) == meaning]:
-            if shown:
-                seen[key] = replace(seen[key], assumed=False)
-            else:
-                del seen[key]
+    def _modelled(self, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
+        """With safe depths for the designs of `refuted`, which do not run through with the model's."""
+        if params.get("allocation") == FITTED:
+            key: Hashable = tuple(self.space.settings(params).items())
+            return self._remembered((refuted, key), params, lambda: self._fitted(params, refuted))
+        return self._of_design(self.space.design(params), params, refuted)
+
+    def _of_design(self, design: Design, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
+        meaning = self.meaning(design)
+        safe = meaning in refuted
+        return self._remembered((safe, meaning), params, lambda: self._model(design, dict(params), safe=safe))
+
+    def _runs_through(self, design: Design) -> bool:
+        """Whether it is seen to, with the depths that were assumed."""
+        verdicts: dict[Hashable, bool] = self.__dict__["_run_through"]
+        if (meaning := self.meaning(design)) not in verdicts:
+            network = self.assembler.network(design)
+            verdicts[meaning] = runs_through(network, self.platform, self.clock_mhz, design.fifo_depths)
+        return verdicts[meaning]
 
     def _remembered(self, key: Hashable, params: Params, model: Callable[[], Evaluation]) -> Evaluation:
         seen: OrderedDict[Hashable, Evaluation] = self.__dict__["_seen"]
@@ -249,18 +175,19 @@ class Evaluator:
                 seen.popitem(last=False)
         return replace(seen[key], params=dict(params))
 
-    def _fitted(self, params: Params) -> Evaluation:
+    def _fitted(self, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
         """A design of a fitted setting that keeps to the limits, if there is one."""
         settings = self.space.settings(params)
         mixed = any(walk.mixed for walk in self.space.fitting.walks(settings).values())
 
         def model(allowance: Allowance) -> Evaluation:
             design = self.space.fitted(params, allowance)
-            meaning = self.meaning(design)
-            found = self._remembered(meaning, params, lambda: self._model(design, dict(params)))
+            found = self._of_design(design, params, refuted)
             if not may_fit_otherwise(found.figures.resources, self.may_use):
                 return found
-            return self._remembered((_IN_MEMORIES, meaning), params, lambda: self._in_memories(found))
+            meaning = self.meaning(design)
+            key = (_IN_MEMORIES, meaning in refuted, meaning)
+            return self._remembered(key, params, lambda: self._in_memories(found))
 
         return fitted(model, self.may_use, int(settings[SHARE]), mixed=mixed)
 
@@ -308,10 +235,9 @@ class Evaluator:
             )  # fmt: skip
         given = replace(design, clock_mhz=self.clock_mhz)
         found = self._model(given, {})
-        if found.assumed:
-            self._simulate(found)
-            found = self._model(given, {})
-        return found
+        if not found.assumed:
+            return found
+        return replace(found, assumed=False) if self._runs_through(found.design) else self._model(given, {}, safe=True)
 
     def tightened(
         self,
@@ -355,20 +281,20 @@ class Evaluator:
         again = self._model(evaluation.design.with_fifo_depths(depths), {})
         return replace(again, params=evaluation.params, sizing_note=note)
 
-    def _model(self, design: Design, params: dict[str, Value]) -> Evaluation:
+    def _model(self, design: Design, params: dict[str, Value], *, safe: bool = False) -> Evaluation:
+        """With `safe` depths, or such as are assumed to suffice."""
         timing: DesignModel = self.__dict__["_timing"]
         network = self.assembler.network(design)
         free = timing.figures(network, bounded=False)
         depths, assumed = safe_depths(free.channels, design.prefetch_bits), False
         if design.fifo_depths or self.assembler.declared_depths:
             known = {**depths, **self.assembler.declared_depths}
-            depths = given_depths(network, self.platform, self.clock_mhz, free.channels, known, design.fifo_depths)
-        else:
-            room = _WHERE_PATHS_MEET * self.may_use.memory_bits
-            held = depths_where_paths_meet(free.channels, depths, room)
-            if held != depths:
-                shown: bool | None = self.__dict__["_run_through"].get(self.meaning(design))
-                depths, assumed = depths if shown is False else held, shown is None
+            depths = given_depths(
+                network, self.platform, self.clock_mhz, free.channels, known, design.fifo_depths, design.prefetch_bits
+            )
+        elif not safe:
+            held = depths_where_paths_meet(free.channels, depths, _WHERE_PATHS_MEET * self.may_use.memory_bits)
+            depths, assumed = held, held != depths
         try:
             figures = timing.with_depths(free, network, depths)
         except ProfilingError as stopped:

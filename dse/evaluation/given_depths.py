@@ -19,6 +19,7 @@ def given_depths(
     channels: Sequence[ChannelFigures],
     safe: Mapping[str, int],
     given: Mapping[str, int],
+    prefetch_bits: int,
 ) -> dict[str, int]:
     """The safe depths, but those that are given. What is not safe whatever the times are is seen to run through."""
     if unknown := sorted(set(given) - set(safe)):
@@ -29,14 +30,14 @@ def given_depths(
         )  # fmt: skip
     depths = {**safe, **given}
     try:
-        check_depths(channels, depths)
+        check_depths(channels, depths, prefetch_bits)
     except PenstockError as unsafe:
         simulation = simulate_design(network.with_depths(depths), platform, clock_mhz)
         if simulation.deadlock is None:
             return depths
         full = [wait.channel for wait in simulation.deadlock.cycle if wait.cause == "full"]
         named = next((name for name in full if name in depths), unsafe.where)
-        enough = safe_depths(channels).get(named, 0)
+        enough = safe_depths(channels, prefetch_bits).get(named, 0)
         raise PenstockError(
             code="unsafe-depth", what=f"the design stops for ever: {simulation.deadlock}",
             where=f"fifo_depths.{named}", limit=f"its depth is {depths.get(named)}",

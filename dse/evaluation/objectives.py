@@ -20,6 +20,8 @@ Sense = Literal["<=", ">="]
 
 MOST_OBJECTIVES, MOST_LIMITS = 3, 16
 BANDWIDTH, BANDWIDTH_SHARE = "bandwidth", "bandwidth_share"
+FIFO_BITS = "fifo_bits"
+"""What all FIFOs together hold: deeper ones behind loads save time, and cost memory."""
 DIES, DIE_SHARE = "dies", "die_share"
 """What says whether a design's tasks can be divided among the dies. Where no design can be, one that misses this alone
 is left to the tools, which may divide tasks too.
@@ -70,7 +72,7 @@ DEFAULT_OBJECTIVES = ("latency", "resources")
 LIMITED: Mapping[str, str] = {
     "latency_us": "latency_us", "latency_cycles": "latency_cycles", "interval_us": "interval_us",
     "interval_cycles": "interval_cycles", "energy_uj": "energy_uj", "power_w": "power_w",
-    "traffic_bytes": "traffic_bytes", BANDWIDTH: BANDWIDTH_SHARE,
+    "traffic_bytes": "traffic_bytes", FIFO_BITS: FIFO_BITS, BANDWIDTH: BANDWIDTH_SHARE,
 } | {name: f"{name}_share" for name in RESOURCE_NAMES}  # fmt: skip
 """What a user may limit, and the figure that it is about. Resources are given as a share or as a count."""
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from penstock.compiler.errors import reason_of
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import RESOURCE_NAMES
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import BANDWIDTH_SHARE, DIES, OBJECTIVES, ROUTING
 from penstock.dse.search.fill import LANES, amount_of
 from penstock.dse.space.tiling import Value
@@ -121,7 +122,7 @@ def _neighbour(evaluator: Evaluator, chosen: Evaluation, name: str, other: Value
     except Exception as error:  # noqa: BLE001 - a step that cannot be modelled is one step less to tell of
         return Neighbour(name, value, other, None, None, None, "", False, False, reason_of(error))
     ratio = one.measures[figure] / chosen.measures[figure] if chosen.measures[figure] else None
-    same = one.design.digest() == evaluator.evaluate(chosen.params).design.digest()
+    same = one.design.digest() == evaluator.assume(chosen.params).design.digest()
     used = one.figures.resources.share_of(evaluator.may_use)
     binding = max(used, key=lambda resource: used[resource])
     share = used[binding]

@@ -19,7 +19,9 @@ import networkx as nx
 
 from penstock.compiler.design import PREFETCH_BITS
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.plan.port_tasks import whole_bits
 from penstock.profiling.model import ChannelFigures
+from penstock.profiling.prefetch import Prefetch
 
 LEAST_DEPTH = 2
 
@@ -35,14 +37,31 @@ def safe_depths(channels: Iterable[ChannelFigures], prefetch_bits: int = PREFETC
 
     def slots(channel: ChannelFigures) -> int:
         if channel.prefetch is not None:  # whatever else waits, its reader takes all of it in the end
-            ahead = max(channel.prefetch, prefetch_bits // channel.bits) if channel.prefetch else LEAST_DEPTH
-            return min(channel.least_depth, ahead)
+            return _ahead(channel, channel.prefetch, prefetch_bits)
         if channel.name not in alone:
             return channel.tokens
         # a writer of several channels must not wait for one of them: the others' readers would wait with it
         return channel.least_depth if written[channel.writer] == 1 else channel.high_water
 
     return {c.name: max(LEAST_DEPTH, slots(c)) for c in listed if c.kind == "stream"}
+
+
+def _ahead(channel: ChannelFigures, prefetch: Prefetch, prefetch_bits: int) -> int:
+    """How far a load runs ahead: as its reader asks, or, since others wait for its port, as far as it may."""
+    if not prefetch.depth:
+        return LEAST_DEPTH
+    if held_whole(channel, prefetch_bits):
+        return channel.tokens
+    most = max(prefetch.depth, prefetch_bits // (prefetch.parts * channel.bits))
+    return min(channel.tokens if prefetch.shared else channel.least_depth, most)
+
+
+def held_whole(channel: ChannelFigures, prefetch_bits: int) -> bool:
+    """Whether a tensor passes before one that is wanted earlier (`compiler/plan/port_tasks.py`): all of it must fit."""
+    known = channel.prefetch
+    if known is None or not known.shared or not known.depth:
+        return False
+    return channel.tokens * channel.bits * known.parts <= whole_bits(prefetch_bits)
 
 
 def prefetched(channels: Iterable[ChannelFigures], prefetch_bits: int = PREFETCH_BITS) -> dict[str, int]:
@@ -67,15 +86,17 @@ def _bridges(channels: tuple[tuple[str, str, str], ...]) -> frozenset[str]:
     return frozenset(name for name, *ends in channels if (pair := frozenset(ends)) in alone and pairs[pair] == 1)
 
 
-def check_depths(channels: Iterable[ChannelFigures], depths: Mapping[str, int]) -> None:
+def check_depths(
+    channels: Iterable[ChannelFigures], depths: Mapping[str, int], prefetch_bits: int = PREFETCH_BITS
+) -> None:
     """Refuse a depth given by hand where it could let the design deadlock."""
     listed = list(channels)
     alone = bridges(listed)
     for channel in listed:
         depth = depths.get(channel.name)
-        free = channel.name in alone or channel.prefetch is not None
+        free = (channel.name in alone or channel.prefetch is not None) and not held_whole(channel, prefetch_bits)
         if channel.kind == "stream" and depth is not None and not free and depth < channel.tokens:
             raise PenstockError(
-                code="unsafe-depth", what=f"depth {depth} on a path that parts and meets again", where=channel.name,
+                code="unsafe-depth", what=f"depth {depth} where a whole tensor may have to wait", where=channel.name,
                 limit=f"{channel.tokens} tokens a run", hint=f"give it {channel.tokens}, or leave it to the tool",
             )  # fmt: skip

@@ -12,7 +12,8 @@ from itertools import product
 
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.finishing.placement import NO_PLACE, Placement, place
 from penstock.dse.rungs import Bench, Ranked
 from penstock.profiling.network import TaskNetwork
@@ -84,8 +85,12 @@ def finish_first(
             passed_over[position] = one.failure
             continue
         try:
-            network = synthesised(one.candidate)
-            done = finish(evaluator, one.candidate, simulate=simulate, divide=divide, network=network, bench=bench)
+            candidate = evaluator.proven(one.candidate)
+            if not candidate.may_be_chosen:
+                passed_over[position] = f"FIFOs that let it run take too much: {candidate.explanation}"
+                continue
+            network = synthesised(candidate)
+            done = finish(evaluator, candidate, simulate=simulate, divide=divide, network=network, bench=bench)
             return done, one, {p: why for p, why in passed_over.items() if p != position}
         except PenstockError as error:
             if error.code not in NO_PLACE:

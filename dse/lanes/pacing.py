@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from math import prod
+from math import prod, sqrt
 
 from xdsl.ir import OpResult
 
@@ -16,7 +16,7 @@ from penstock.compiler.design import KernelDesign
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.platforms import Resources, total
+from penstock.compiler.platforms import Resources, load_platform, total
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.compiler.transforms.pad_dims import Dims
 from penstock.dse.lanes.binding import bindings_of, operand_bits
@@ -31,7 +31,7 @@ from penstock.dse.lanes.mixing import (
 )
 from penstock.dse.lanes.neighbours import leader_of, shared_dims
 from penstock.dse.lanes.stores import Stores, stands_still, walked_frames
-from penstock.dse.lanes.walks import KernelWalk, kernel_design, walks_of
+from penstock.dse.lanes.walks import KernelWalk, kernel_design, walks_of, walks_of_one
 
 Sizes = Mapping[int, int]
 """What dims are padded to, by the number of a class of dims that are walked together."""
@@ -61,7 +61,8 @@ class Fitter:
 
     Layers in `fixed` are as somebody decided; the others have at most `most_lanes` together, beside those that
     elementwise kernels take from their leaders, no tile above `largest_tile` but those with more lanes, and no more
-    operators in one kernel than `one` holds.
+    operators in one kernel than `one` holds. Kernels that run `in_turn`, since each needs all that the one before it
+    makes, are not to keep up with each other: the sum of their times counts.
     """
 
     graph: Graph
@@ -75,6 +76,7 @@ class Fitter:
     largest_tile: int | None = None
     one: Resources | None = None
     known: KnownLanes = field(default_factory=KnownLanes, compare=False, repr=False)
+    in_turn: bool = False
 
     def kernels(
         self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes = NO_PADDING, luts: int | None = None
@@ -130,7 +132,8 @@ class Fitter:
         """The walks that a kernel may have, the plainest first. What meets a frame that stands still passes once."""
         if op.layer not in self.frames and stands_still(op, self.graph, self.weights):
             own = [d for d in projected_dims(op.result_map) if d is not None and d not in self._all_frames[op.layer]]
-            return [KernelWalk(tuple(own[:1]))]
+            plain = KernelWalk(tuple(own[:1]))
+            return [plain] if self._all_frames[op.layer] else [plain, *walks_of_one(op, own[:1])]
         return list(walks_of(op, self.frames.get(op.layer, ()))) or [KernelWalk(())]
 
     @cached_property
@@ -159,7 +162,7 @@ class Fitter:
         """The fastest pace and what it takes, by bisection; None where not even the slowest fits."""
         paces = sorted(
             {
-                o.cycles * walks[op.layer].slowness
+                o.cycles * walks[op.layer].slowness / self._parts[op.layer]
                 for op in self.heavy
                 if op.layer not in self.fixed
                 for o in self._options(op, walks[op.layer], limits, sizes)
@@ -177,6 +180,24 @@ class Fitter:
             else:
                 found, high = lanes, middle
         return paces[high], found
+
+    @cached_property
+    def _parts(self) -> Mapping[str, float]:
+        """What part of a pace each kernel may take.
+
+        In turn, lanes l_i for work w_i at a cost of c_i a lane make the sum of w_i / l_i least, for a given sum of
+        c_i l_i, where every w_i / l_i is in proportion to the root of c_i w_i.
+        """
+        operations = self.graph.operations
+        if not self.in_turn:
+            return {op.layer: 1.0 for op in operations}
+        limits, roots = load_platform(self.platform).limits, dict[str, float]()
+        for op in operations:
+            lane = self.lane_cost(op, "")
+            share = lane.lut / max(1, limits.lut) + lane.dsp / max(1, limits.dsp)
+            roots[op.layer] = sqrt(op.work * max(share, 1 / max(1, limits.lut)))
+        longest = max(roots.values())
+        return {layer: root / longest for layer, root in roots.items()}
 
     @cached_property
     def heavy(self) -> tuple[TensorOp, ...]:
@@ -273,9 +294,10 @@ class Fitter:
             if op.layer in self.fixed:
                 chosen = self._single(op, sizes)
             elif leader is None:
-                chosen = cheapest(self._options(op, walks[op.layer], limits, sizes), pace / walks[op.layer].slowness)
+                own = pace * self._parts[op.layer] / walks[op.layer].slowness
+                chosen = cheapest(self._options(op, walks[op.layer], limits, sizes), own)
             else:
-                enough = 0.0 if walk.whole_tokens else pace / walk.hurry
+                enough = 0.0 if walk.whole_tokens else pace * self._parts[op.layer] / walk.hurry
                 chosen = self._alongside(op, leader, found[leader.layer], enough, sizes)
             if chosen is None:
                 return None

@@ -59,6 +59,13 @@ def walks_of(op: TensorOp, frame: tuple[int, ...] = ()) -> Iterator[KernelWalk]:
                     yield KernelWalk(outer, most=most)
 
 
+def walks_of_one(op: TensorOp, but: Sequence[int]) -> Iterator[KernelWalk]:
+    """One dim outermost, but those: along a reduction, a kernel takes in what the one before it makes as it comes."""
+    for most in (None, 1):
+        for d in (d for d, trip in enumerate(op.trips) if trip > 1 and (d not in but or most)):
+            yield KernelWalk((d,), most=most)
+
+
 def kernel_design(
     op: TensorOp,
     trips: Sequence[int],

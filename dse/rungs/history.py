@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from penstock.compiler.evidence import EVIDENCE, Evidence
 from penstock.compiler.plan.names import LOAD, STORE
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.profiling import store
 from penstock.profiling.cache import CacheStore
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import EVIDENCE_KINDS, Evidence, Route
 from penstock.compiler.platforms import Platform
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs.hardware import open_rtl, open_rtl_many
 from penstock.dse.rungs.open_rtl import open_library
 from penstock.dse.rungs.rung import FRAMES, Bench, Measured, Rung, steady_interval

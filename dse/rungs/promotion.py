@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from penstock.compiler.evidence import Evidence
 from penstock.dse.evaluation.choosing import choosable
-from penstock.dse.evaluation.evaluate import Evaluation
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs.error import Correction
 from penstock.dse.rungs.history import Pair, mix_of
 from penstock.dse.rungs.rung import Measured

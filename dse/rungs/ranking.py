@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import EVIDENCE, Evidence
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs.history import Pair, model_of, pairs_of
 from penstock.dse.rungs.kinds import RUNGS, TOGETHER
 from penstock.dse.rungs.promotion import promote
@@ -118,6 +119,7 @@ def _measure(
     evaluator: Evaluator, candidates: Sequence[Evaluation], evidence: Evidence, bench: Bench, *, contenders: bool
 ) -> list[Ranked]:
     if evidence in TOGETHER:
+        candidates = [evaluator.proven(one) for one in candidates]
         outcomes = TOGETHER[evidence](evaluator, candidates, bench)
         return [_ranked(one, outcome) for one, outcome in zip(candidates, outcomes, strict=True)]
     found: list[Ranked] = []
@@ -127,6 +129,8 @@ def _measure(
             found.append(Ranked(candidate, None, lost, beaten=True))
             continue
         try:
+            if evidence != "modelled":
+                candidate = evaluator.proven(candidate)
             found.append(Ranked(candidate, RUNGS[evidence](evaluator, candidate, bench)))
         except PenstockError as error:
             found.append(_ranked(candidate, error))

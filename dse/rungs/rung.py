@@ -13,7 +13,8 @@ from typing import Any
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Resources
 from penstock.compiler.simulator import Simulation
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs.history import FolderHistory, History
 from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.store import FolderProfiles, ProfileStore

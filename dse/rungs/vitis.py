@@ -6,7 +6,8 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import Evidence, by_route
 from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import Platform
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs.rung import FRAMES, Bench, Measured, RungTimes, steady_interval
 from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
 from penstock.profiling.simulated import simulate_design

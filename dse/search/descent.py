@@ -13,10 +13,12 @@ from random import Random
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import DIES, shortage
 from penstock.dse.lanes.neighbours import follow
-from penstock.dse.space.fitted import BUILT, BURST, CAPPED, COMPACT, FAVOUR, FITTED, SHARE, WALK, Allowance
+from penstock.dse.space.external import PREFETCH
+from penstock.dse.space.fitted import BUILT, BURST, CAPPED, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE, WALK, Allowance
 from penstock.dse.space.grouping import BUDGET, GREEDY
 from penstock.dse.space.tiling import Choices, Value
 
@@ -122,6 +124,7 @@ class _Descent:
         for _ in range(rounds):
             before = best
             best = self._best_of(self._capped(best), best)
+            best = self._best_of(self._shared_out(best), best)
             best = self._best_of(self._regrouped(best), best)
             for moves in (self._small_moves, self._other_walks, self._small_moves):
                 for op in self.fitting.leading:
@@ -144,6 +147,9 @@ class _Descent:
                 evaluation = self._evaluate({**state, **sizes})
                 if evaluation is not None:
                     found.append(evaluation)
+        if found and IN_TURN in self.choices:
+            best = min(found, key=_rank)
+            found += [best for best in [self._best_of(self._shared_out(best), best)] if best not in found]
         if not found:
             raise PenstockError(
                 code="nothing-fits", what="not even the simplest walk can be laid out",
@@ -184,6 +190,13 @@ class _Descent:
         return best.feasible and best.values[0] <= self.enough
 
     # -- moves
+
+    def _shared_out(self, best: Evaluation) -> Iterator[State]:
+        """Lanes for the sum of all times instead of a common pace, and loads that run ahead by other amounts."""
+        for in_turn in self.choices.get(IN_TURN, ()):
+            for ahead in self.choices.get(PREFETCH, (None,)):
+                more = {} if ahead is None else {PREFETCH: ahead}
+                yield {**best.params, IN_TURN: in_turn, **more}
 
     def _capped(self, best: Evaluation) -> Iterator[State]:
         """All kernels with few lanes along their outermost dims, so that each begins soon after the one before."""

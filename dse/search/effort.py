@@ -17,7 +17,7 @@ def usual_trials(choices: Choices, first: int, kernels: int) -> int:
     """As many as there are settings to begin with, and two for each open parameter of the model as a whole.
 
     Parameters of single kernels do not count: the descent has been through them. Of models with many kernels only a few
-    are added: a trial that keeps the limits is simulated, which takes seconds there.
+    are added: each takes a second or two to model.
     """
     if kernels > QUICKLY_MODELLED:
         return min(MOST_USUAL_TRIALS // 2, first + _FEWEST)

@@ -9,7 +9,9 @@ from math import inf
 from penstock.compiler.errors import PenstockError
 from penstock.dse.bounds.bound import LowerBound
 from penstock.dse.evaluation.choosing import pareto_front, select_best
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.proving import prove_best
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER
 from penstock.dse.search.samplers import narrow
 from penstock.dse.search.start import plan
@@ -71,17 +73,21 @@ def explore(
     tried: list[Tried] = []
     best, early = inf, False
     for _ in range(planned.trials if study.size is None else min(planned.trials, study.size)):
-        early = best <= planned.enough and len(tried) >= len(planned.first)
-        if early:
-            break
+        if best <= planned.enough and len(tried) >= len(planned.first):
+            tried = _best_proven(evaluator, tried)
+            best = select_best([t.evaluation for t in tried]).values[0]
+            early = best <= planned.enough
+            if early:
+                break
         asked = study.ask(len(tried), evaluator.answer)
-        evaluation = evaluator.evaluate(asked.params)
+        evaluation = evaluator.assume(asked.params)
         study.tell(asked.number, evaluation.values, evaluation.constraints)
         tried.append(Tried(asked.number, evaluation))
         if evaluation.feasible:
             best = min(best, evaluation.values[0])
         if progress is not None:
             progress(tried[-1], planned.trials)
+    tried = _best_proven(evaluator, tried)
     front = set(map(id, pareto_front([t.evaluation for t in tried])))
     chosen = select_best([t.evaluation for t in tried])
     return Exploration(
@@ -92,3 +98,8 @@ def explore(
         planned.modelled,
         early or planned.near_enough,
     )
+
+
+def _best_proven(evaluator: Evaluator, tried: Sequence[Tried]) -> list[Tried]:
+    found = prove_best(evaluator, {one.number: one.evaluation for one in tried})
+    return [Tried(number, evaluation) for number, evaluation in found.items()]

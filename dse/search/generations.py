@@ -67,7 +67,7 @@ class Generations:
         tried: set[Hashable] = set()
         for number in dict.fromkeys(window) if evaluate is not None else sorted(known):
             tried.add(self._met(number, known, evaluate))
-            if (one := self._end(number, known, evaluate)) is not None:
+            if self._proposer.learns and (one := self._end(number, known, evaluate)) is not None:
                 ended.append(one)
         if evaluate is not None:
             tried |= {self._proposer.means(self._proposed[n].place) for n in range(start, index)}

@@ -43,10 +43,21 @@ class Proposal:
 
 
 class LocalProposer:
-    """Asked for the same number after the same trials, it always proposes the same."""
+    """Asked for the same number after the same trials, it always proposes the same.
 
-    def __init__(self, choices: Choices, conditions: Conditions, seed: int, meaning: Meaning | None = None) -> None:
-        self._places, self._seed = Places(choices, conditions), seed
+    One that does not learn proposes anything that means something new.
+    """
+
+    def __init__(
+        self,
+        choices: Choices,
+        conditions: Conditions,
+        seed: int,
+        meaning: Meaning | None = None,
+        *,
+        learns: bool = True,
+    ) -> None:
+        self._places, self._seed, self.learns = Places(choices, conditions), seed, learns
         self._meaning = meaning
         self._meanings: dict[Coordinates, Hashable] = {}
         self._judged: tuple[int, ...] = ()
@@ -82,7 +93,7 @@ class LocalProposer:
     def _propose(
         self, known: Sequence[EndedTrial], tried: Container[Hashable], chance: np.random.Generator, number: int
     ) -> Coordinates:
-        if len(known) >= _FEWEST:
+        if self.learns and len(known) >= _FEWEST:
             points = _learnt(known)
             pool = self._places.around([p.place for p in points[:_TOP]], _AT_RANDOM, chance)
             promised = promise(self._places, points, self._learn_widths(known), pool, number)

@@ -51,6 +51,12 @@ def _local(searched: Searched) -> LocalProposer:
     return LocalProposer(searched.choices, searched.conditions, searched.seed, searched.meaning)
 
 
+def _anything(searched: Searched) -> LocalProposer:
+    from penstock.dse.search.local import LocalProposer
+
+    return LocalProposer(searched.choices, searched.conditions, searched.seed, searched.meaning, learns=False)
+
+
 def _tpe(searched: Searched) -> BaseSampler:
     from optuna.exceptions import ExperimentalWarning
     from optuna.samplers import TPESampler
@@ -81,7 +87,7 @@ SAMPLERS: Mapping[str, SamplerKind] = {
         "by a multi-objective, multivariate tree of Parzen estimators over the groups of parameters", _tpe
     ),
     "nsga2": SamplerKind("by a genetic algorithm with generations of 24", _nsga2),
-    "random": SamplerKind("anything", _random),
+    "random": SamplerKind("anything that was not tried", _random, _anything),
     "grid": SamplerKind(
         "every distinct setting once, in an order of the seed's, and then ends; up to 20,000 settings", _random,
         walks=True,

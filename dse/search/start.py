@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from penstock.compiler.errors import PenstockError
 from penstock.dse.bounds.bound import GoalBounds, LowerBound
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.search.descent import descend
 from penstock.dse.search.effort import QUICKLY_MODELLED, near_enough, usual_trials
 from penstock.dse.search.fill import LANES, fill, fits
@@ -24,7 +25,7 @@ _MOST_FILLED = 4
 _SMALLER = (70, 55, 40, 28, 20, 14, 10, 7, 5, 3, 2, 1)
 """Percent of the limits at which the best walks are tried too: the other end of the Pareto front."""
 _SMALLER_OF_MANY = (40, 14, 5)
-"""Of models of many kernels: each of these designs is simulated, which takes ten seconds for a GPT-2 block."""
+"""Of models of many kernels, whose designs take a second or two to model."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def _new_and_fitting(evaluator: Evaluator, settings: Sequence[dict[str, Value]])
     others: dict[object, dict[str, Value]] = {}
     for params in settings:
         try:
-            found = evaluator.evaluate(params)
+            found = evaluator.assume(params)
         except PenstockError:  # its trial would say why
             continue
         kept = fitting if found.feasible else others
@@ -104,7 +105,7 @@ def _guesses(evaluator: Evaluator) -> list[dict[str, Value]]:
     filled: list[Evaluation] = []
     for params in _kinds(evaluator, [guess, *bolder]):
         if (full := fill(evaluator, params)) is not None:
-            filled.append(evaluator.evaluate(full))
+            filled.append(evaluator.assume(full))
     best = sorted(filled, key=lambda one: one.values)[:_MOST_FILLED]
     paced = [] if not evaluator.space.paced_settings() else [evaluator.space.paced_settings()[-1]]
     return [guess, *(dict(one.params) for one in best), *bolder, *paced]

@@ -25,13 +25,15 @@ FITTED = "fitted"
 SHARE = "limit_share"
 SHARES = (1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 55, 70, 85, 100)
 """Percent of the limits on DSPs and LUTs: smaller designs for whoever wants them, the first for the fastest."""
+IN_TURN = "in_turn"
+"""Whether lanes are shared out for the least sum of all kernels' times, not for a common pace."""
 WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED = "walk", "favour", "built", "burst", "compact", "pad"
 FAVOURS = (50, 70, 100, 140, 200)
 BURSTS = ("as-paced", "2x", "4x", "8x", "whole")
 _MIXED = "mixed-"
 CAPPED = {None: "", 1: "-fine", **{n: f"-by{n}" for n in FEW[1:]}}
 """How a walk says that its outermost dim has few lanes."""
-_PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0)}
+_PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0), (IN_TURN, False)}
 MOST_FITTED = 48
 """Kernels up to which walks are decided one by one; of more, each has its plainest."""
 
@@ -67,14 +69,15 @@ class Fitting:
 
     @cached_property
     def fitter(self) -> Fitter:
-        return self._fitter("", None)
+        return self._fitter({}, None)
 
-    def _fitter(self, multipliers: str, one: Resources | None) -> Fitter:
-        key = (multipliers, one)
+    def _fitter(self, settings: FittedSetting, one: Resources | None) -> Fitter:
+        multipliers, in_turn = str(settings.get("multipliers", "")), bool(settings.get(IN_TURN, False))
+        key = (multipliers, in_turn, one)
         if key not in self._fitters:
             self._fitters[key] = Fitter(
                 self.graph, self.platform, self.clock_mhz, self.library, self.weights, multipliers, self.fixed,
-                self.most_lanes, None, one, self._known,
+                self.most_lanes, None, one, self._known, in_turn,
             )  # fmt: skip
         return self._fitters[key]
 
@@ -89,6 +92,8 @@ class Fitting:
         if not self.leading:
             return {}
         table: dict[str, FittedValues] = {SHARE: SHARES}
+        if len(self.graph.operations) > 1:
+            table[IN_TURN] = (False, True)
         if len(self.graph.operations) > MOST_FITTED:
             return table
         led = {leader.layer for op in self.graph.operations if (leader := self.fitter.leader(op)) is not None}
@@ -142,12 +147,12 @@ class Fitting:
 
     def kernels(self, settings: FittedSetting, allowance: Allowance) -> dict[str, KernelDesign]:
         """The kernels of the fastest design within an allowance, as far as operators say; one lane each if none is."""
-        fitter = self._fitter(str(settings.get("multipliers", "")), allowance.one)
+        fitter = self._fitter(settings, allowance.one)
         return fitter.kernels(self.walks(settings), allowance.whole, self.sizes(settings), allowance.changed)
 
     def padding(self, settings: FittedSetting, allowance: Allowance, most: int | None = None) -> dict[str, int]:
         """The paddings with which lanes can be shared out most evenly."""
-        fitter, walks = self._fitter(str(settings.get("multipliers", "")), allowance.one), self.walks(settings)
+        fitter, walks = self._fitter(settings, allowance.one), self.walks(settings)
         found = fitter.padding(walks, allowance.whole, most) if fitter.fits(walks, allowance.whole) else NO_PADDING
         sizes = self.fitter.dims.sizes
         return {name: found.get(number, sizes[number]) - sizes[number] for name, number, _ in self._padded}

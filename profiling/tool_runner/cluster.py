@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from penstock.compiler.errors import PenstockError
 from penstock.profiling.tool_runner.clusters import OVER, Cluster, ClusterAnswer, JobRequest, JobState
@@ -59,7 +60,8 @@ class _Job:
 class _Running:
     """A job as whoever watches it sees it."""
 
-    def __init__(self) -> None:
+    def __init__(self, stdout: Path) -> None:
+        self.stdout = stdout
         self.asked = threading.Event()
         self.left = False
 
@@ -78,7 +80,7 @@ class ClusterRunner(ToolRunner):
         self._jobs: set[_Running] = set()
 
     def run(self, command: ToolCommand, watch: Callable[[Cancellable], None] | None = None) -> ToolResult:
-        running = _Running()
+        running = _Running(command.logs / "stdout.log")
         with self._lock:
             if self._closed:
                 running.cancel()
@@ -88,6 +90,10 @@ class ClusterRunner(ToolRunner):
         finally:
             with self._lock:
                 self._jobs.discard(running)
+
+    def logs(self) -> tuple[Path, ...]:
+        with self._lock:
+            return tuple(job.stdout for job in self._jobs)
 
     def cancel_all(self, *, leave: bool = False) -> None:
         """`leave`: the worker ends, and whoever takes the step up finds the jobs."""

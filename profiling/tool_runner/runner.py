@@ -159,6 +159,11 @@ class ToolRunner:
             with self._lock:
                 self._running.discard(process)
 
+    def logs(self) -> tuple[Path, ...]:
+        """Of the tools that run now, the files that they write to."""
+        with self._lock:
+            return tuple(process.stdout for process in self._running)
+
     def cancel_all(self, *, leave: bool = False) -> None:
         """`leave` is for tools that can outlive their worker; those of this runner cannot."""
         with self._lock:

@@ -27,6 +27,8 @@ from penstock.services.api.pages import service as service_pages
 from penstock.services.api.pages import shared as shared_pages
 from penstock.services.api.pages import submit as submit_pages
 from penstock.services.api.pages import trials as trials_pages
+from penstock.services.api.pages import upkeep as upkeep_pages
+from penstock.services.api.pages.drawn import DrawnPages
 from penstock.services.api.plumbing import errors
 from penstock.services.api.plumbing.audit import AuditTrail
 from penstock.services.api.plumbing.auth import authenticate
@@ -44,6 +46,7 @@ from penstock.services.api.routes import (
     designs,
     events,
     health,
+    labels,
     models,
     profiles,
     removal,
@@ -68,10 +71,10 @@ DATABASE_CONNECTIONS = 10
 ROUTERS = tuple(
     part.router
     for part in (
-        *(health, models, runs, searches, agents, designs, removal, events, results),
+        *(health, models, runs, labels, searches, agents, designs, removal, events, results),
         *(profiles, contents, webhooks, workers, accounts),
         *(runs_pages, run_pages, trials_pages, design_pages, compare_pages),
-        *(submit_pages, shared_pages, service_pages, sign_in),
+        *(submit_pages, shared_pages, service_pages, upkeep_pages, sign_in),
     )
 )
 """Everything that answers, but for static files and the description itself."""
@@ -105,6 +108,7 @@ def create_app(settings: Settings | None = None, options: ApiOptions | None = No
     app = bare_app(lifespan)
     app.state.context = context
     app.state.broker = broker
+    app.state.drawn = DrawnPages()
     app.add_middleware(AuditTrail, database=database)
     app.add_middleware(BodyLimit, limit_for=options.body_limit)
     app.add_middleware(SameSite, allowed_hosts=options.allowed_hosts)

@@ -25,23 +25,47 @@ import typer
 from penstock import IMPORT_ROOT
 from penstock.compiler.errors import PenstockError
 
-EXAMPLE = f"{IMPORT_ROOT / 'penstock' / 'examples' / 'digits_mlp.py'}:model"
+EXAMPLES = IMPORT_ROOT / "penstock" / "examples"
+EXAMPLE = f"{EXAMPLES / 'digits_mlp.py'}:model"
+LANGUAGE = f"{EXAMPLES / 'char_lm.py'}:model#blocks"
 PLATFORM = "ulx3s-85f"
+CARD = "u55c"
 RUN_SECONDS = 1800.0
 SHORT = {"default_tile_size": "tile", "overall_unroll_size": "unroll", "unroll_along": "along"}
 
 
 def demo(
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the package.")] = Path("out/demo"),
-    trials: Annotated[int, typer.Option(help="Designs to try.", min=1, max=1000)] = 16,
+    trials: Annotated[
+        int | None, typer.Option(help="Designs to try.", min=1, max=1000, show_default="16, or 4 with --text")
+    ] = None,
     model: Annotated[
-        str, typer.Option(help="Another model to show.", show_default="examples/digits_mlp.py:model")
-    ] = EXAMPLE,
-    platform: Annotated[str, typer.Option(help="Board or device to design for.")] = PLATFORM,
-    evidence: Annotated[str, typer.Option(help="What the choice and its figures come from.")] = "open-rtl",
-    max_lanes: Annotated[int, typer.Option(help="The most operations side by side; few are placed sooner.")] = 16,
+        str | None, typer.Option(help="Another model to show.", show_default="examples/digits_mlp.py:model")
+    ] = None,
+    platform: Annotated[
+        str | None,
+        typer.Option(help="Board or device to design for.", show_default=f"{PLATFORM}, or {CARD} with --text"),
+    ] = None,
+    evidence: Annotated[
+        str | None,
+        typer.Option(
+            help="What the choice and its figures come from.", show_default="open-rtl, or modelled with --text"
+        ),
+    ] = None,
+    max_lanes: Annotated[
+        int | None,
+        typer.Option(
+            help="The most operations side by side; few are placed sooner.", show_default="16, any number with --text"
+        ),
+    ] = None,
+    text: Annotated[
+        str, typer.Option(help="Show a language model, which goes on with this.", show_default="no text")
+    ] = "",
 ) -> int:
-    """Start a private service, explore designs of the digits example, and unpack the best one's package."""
+    """Start a private service, explore designs of an example, and unpack and run the best one's package.
+
+    The example is a classifier of digits, or with --text a small language model that is trained on the spot.
+    """
     from rich.console import Console
 
     from penstock.profiling.cache import user_cache
@@ -52,6 +76,10 @@ def demo(
     from penstock.services.supervisor.borrowed import borrowed_stack
 
     show = Show()
+    model = model or (LANGUAGE if text else EXAMPLE)
+    trials = trials or (4 if text else 16)
+    platform = platform or (CARD if text else PLATFORM)
+    evidence = evidence or ("modelled" if text else "open-rtl")
     if model == EXAMPLE and not find_spec("sklearn"):  # sooner than the worker would find out
         raise ModuleNotFoundError(name="sklearn")
     source = ModelSource.parse(model)
@@ -68,7 +96,9 @@ def demo(
         show.lines(f"{stack.url}, ready in {stack.seconds:.1f} s")
         show.title(f"Submit {named}: w8a8, {trials} trials on {platform}, the best measured ({evidence})")
         submitted = service.submit_model(source)
-        options = {"platform": platform, "evidence": evidence, "max_lanes": max_lanes}
+        options: dict[str, Any] = {"platform": platform, "evidence": evidence}
+        if max_lanes or not text:
+            options["max_lanes"] = max_lanes or 16
         run = service.submit_run(submitted.id, trials=trials, quantize="w8a8", **options)
         show.lines(f"run {run.id}, page {stack.url}{run.page}")
         show.title("Watch")
@@ -81,14 +111,20 @@ def demo(
     report = json.loads((folder / "report.json").read_text())
     show.title("The service is stopped. What the report says; in brackets where each figure comes from")
     show.lines(*design_lines(report))
-    show.title("The best designs as the search had them, and as they were measured")
-    show.lines(*measured_lines(report))
+    if evidence != "modelled":
+        show.title("The best designs as the search had them, and as they were measured")
+        show.lines(*measured_lines(report))
     show.title("Run the accelerator's emulation from the package alone")
     show.lines(*run_package(folder, "--self-test"))
     if report["bitstream"] and report["bitstream"]["path"]:
         show.title("The board itself, simulated pin by pin: the package's runtime talks to it over its serial port")
         show.lines(*run_package(folder, "--backend", "simulation", "--self-test"))
-    show.title(f"Done. Try: python {folder / 'run.py'} --digit 17")
+    if text:
+        show.title("It writes text: the accelerator's emulation goes on, token by token")
+        show.lines(*run_package(folder, "--generate", text, "--tokens", "60"))
+        show.lines("and drawn:", *run_package(folder, "--generate", text, "--temperature", "0.7", "--seed", "1"))
+    action = f"--generate '{text}' --temperature 0.8" if text else "--digit 17"
+    show.title(f"Done. Try: python {folder / 'run.py'} {action}")
     equal = report["verify"]["csim"]["equal"] and (report["verify"]["rtl"] or {"ok": True})["ok"]
     return 0 if equal else 1
 
@@ -180,7 +216,7 @@ def run_package(folder: Path, *arguments: str) -> list[str]:
         answer = subprocess.run(command, cwd=elsewhere, env=environment, capture_output=True, text=True)
     if answer.returncode != 0:
         last = (answer.stderr.strip() or answer.stdout.strip()).splitlines()[-1:]
-        raise PenstockError(code="self-test-failed", what=f"the package's self-test failed: {' '.join(last)}")
+        raise PenstockError(code="self-test-failed", what=f"the package failed: {' '.join(last)}")
     return answer.stdout.strip().splitlines()
 
 
@@ -213,7 +249,11 @@ def design_lines(report: dict[str, Any]) -> list[str]:
         if resources[name]["used"] is not None
     ]
     lines.append(f"resources  {', '.join(shares)} [{resources['evidence']}]")
-    return lines + check_lines(report["verify"], report["accuracy"]) + bitstream_lines(report["bitstream"])
+    return (
+        lines
+        + check_lines(report["verify"], report["accuracy"], report["language"])
+        + bitstream_lines(report["bitstream"])
+    )
 
 
 def bitstream_lines(bitstream: dict[str, Any] | None) -> list[str]:
@@ -235,7 +275,7 @@ def _taken(part: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in part.items())
 
 
-def check_lines(verify: dict[str, Any], accuracy: dict[str, Any] | None) -> list[str]:
+def check_lines(verify: dict[str, Any], accuracy: dict[str, Any] | None, language: dict[str, Any] | None) -> list[str]:
     """The comparisons: emitted C++ with the interpreter, and both with PyTorch's float model."""
     csim = verify["csim"]
     verdict = "equal bit for bit" if csim["equal"] else "NOT equal"
@@ -252,6 +292,12 @@ def check_lines(verify: dict[str, Any], accuracy: dict[str, Any] | None) -> list
             f"accuracy on {accuracy['examples']} of {accuracy['dataset']}: float {accuracy['float_accuracy']:.2%}, "
             f"accelerator {accuracy['accelerator_accuracy']:.2%}, "
             f"same class {accuracy['agreement']:.2%} [{accuracy['evidence']}]"
+        )
+    if language is not None:
+        lines.append(
+            f"perplexity on {language['tokens']} tokens of {language['dataset']}: float "
+            f"{language['float_perplexity']:.3f}, accelerator {language['accelerator_perplexity']:.3f}, "
+            f"{language['loss']:+.2%} [{language['evidence']}]"
         )
     return lines
 

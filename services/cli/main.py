@@ -78,7 +78,12 @@ EXTRAS = {
 
 def app() -> None:
     """The entry point: every error is one line on stderr and a documented exit code."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+        print(end="", flush=True)  # which a standard output that is closed ignores
+    except BrokenPipeError:
+        code = _unread()
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -116,15 +121,19 @@ def _guarded(name: str, arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # The reader (`| head`) has what it wanted; keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+        return _unread()
     except ModuleNotFoundError as error:
         return _report(error, _missing_part(error), FAILED)
     except SettingError as error:
         return _say(str(error), USAGE)
     except Exception as error:  # noqa: BLE001 - the last resort: people get a line, debuggers the rest
         return _report(error, _one_line(error), getattr(error, "exit_code", FAILED))
+
+
+def _unread() -> int:
+    """The reader (`| head`) has what it wanted; keep the interpreter from complaining at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return OK
 
 
 def _execute(name: str, arguments: list[str]) -> int:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.compiler.errors import PenstockError
 from penstock.services.cli.exit_codes import OK, documented_exit_codes
+
+if TYPE_CHECKING:
+    from penstock.compiler.mesh.machine import Machine
+    from penstock.compiler.mesh.planner import Planned
 
 
 def mesh(
@@ -18,8 +22,8 @@ def mesh(
     given: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE: an argument, a constant, a pointer's type")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, max=100, help="how many of the best by the model are simulated")] = 5,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="folder for plan.json and mesh.svg")] = None,
+    top: Annotated[int, typer.Option(min=1, max=100, help="how many of the best by the model are simulated")] = 16,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="folder for plan.json, mesh.svg, program.py")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one object instead of lines")] = False,
 ) -> int:
     """Plan PROGRAM onto a mesh: which core runs what and when, what is broadcast, kept and hoisted."""
@@ -38,12 +42,31 @@ def mesh(
         planned = plan_kernel(kernel, values, machine, top)
         traffic = Traffic(machine)
         report = report_of(planned, traffic, kernel.kernel.name)
+        hardware = ""
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
             (out / "plan.json").write_text(json.dumps(report, indent=1) + "\n")
             (out / "mesh.svg").write_text(picture_of(planned.best, traffic))
-        print(json.dumps(report) if as_json else "\n".join(lines_of(planned, traffic, kernel.kernel.name)))
+            hardware = _hardware(planned, machine, out / "program.py")
+        lines = [*lines_of(planned, traffic, kernel.kernel.name), *([hardware] if hardware else [])]
+        print(json.dumps(report) if as_json else "\n".join(lines))
     return OK
+
+
+def _hardware(planned: Planned, machine: Machine, path: Path) -> str:
+    """The best plan of which hardware can be made, as a task program; what is said of it."""
+    from penstock.compiler.mesh.overlay import OverlayProgram
+
+    path.unlink(missing_ok=True)
+    first: PenstockError | None = None
+    for measured in planned.measured:
+        try:
+            path.write_text(OverlayProgram(measured.plan, machine).text())
+        except PenstockError as error:
+            first = first or error
+            continue
+        return f"hardware  {path}: a plan of {measured.run.cycles:,.0f} cycles as a task program; penstock compile it"
+    return f"hardware  not built: {first}" if first else ""
 
 
 def _text(path: Path):

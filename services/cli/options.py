@@ -147,6 +147,11 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
             f"accuracy    {_share(found.accelerator_accuracy)}, PyTorch {_share(found.float_accuracy)}, "
             f"same class {_share(found.agreement)} of {found.examples} {_tag(found.evidence)}"
         )
+    if (text := report.language) is not None:
+        lines.append(
+            f"perplexity  {text.accelerator_perplexity:.3f}, PyTorch {text.float_perplexity:.3f} ({text.loss:+.2%}), "
+            f"on {text.tokens} tokens of {text.dataset} {_tag(text.evidence)}"
+        )
     unexplained = [*report.left_out, *(report.exploration.left_out if report.exploration else ())]
     lines += [f"left out    {one.part}: {one.why}" for one in unexplained]
     return [*lines, f"package     {archive}"]

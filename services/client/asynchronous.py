@@ -13,6 +13,7 @@ import httpx
 from pydantic import BaseModel
 
 from penstock.compiler.search_space import SpaceInfo
+from penstock.services.api.answers.labels import ViewOut
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
     EventOut,
@@ -126,12 +127,12 @@ class AsyncClient:
         """One run. With `wait`, answers when it ended, or when something happened after event `after`."""
         return await self._ask(calls.run(run, wait, after))
 
-    async def runs(self, *, limit: int = 20, state: str = "", model: str = "") -> AsyncIterator[RunOut]:
+    async def runs(self, *, limit: int = 20, state: str = "", model: str = "", tag: str = "") -> AsyncIterator[RunOut]:
         """The newest first; pages are fetched as they are needed."""
         cursor: str | None = None
         left = limit
         while left > 0:
-            page = await self._ask(calls.runs(left, state, model, cursor))
+            page = await self._ask(calls.runs(left, state, model, tag, cursor))
             for item in page.items:
                 yield item
             left -= len(page.items)
@@ -177,6 +178,21 @@ class AsyncClient:
 
     async def unpin(self, run: str) -> RunDetail:
         return await self._ask(calls.change(run, "unpin"))
+
+    async def label(self, run: str, *, tags: Sequence[str] | None = None, notes: str | None = None) -> RunDetail:
+        """Write tags and notes beside a run, in place of those that are there; None leaves them."""
+        return await self._ask(calls.label(run, tags, notes))
+
+    async def views(self) -> list[ViewOut]:
+        """One's own saved views of the list of runs."""
+        return (await self._ask(calls.views())).items
+
+    async def save_view(self, name: str, **query: str) -> ViewOut:
+        """Keep what is asked of the list of runs: state, words, platform, owner, tag."""
+        return await self._ask(calls.save_view(name, query))
+
+    async def delete_view(self, view: str) -> None:
+        await self._ask(calls.delete_view(view))
 
     async def delete_run(self, run: str) -> FreedOut:
         """Remove a run that is over, with its trials and files; ConflictError if it is going or pinned."""

@@ -13,6 +13,7 @@ import httpx
 from pydantic import BaseModel
 
 from penstock.compiler.search_space import SpaceInfo
+from penstock.services.api.answers.labels import ViewOut
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
     EventOut,
@@ -124,12 +125,12 @@ class Client:
         """One run. With `wait`, answers when it ended, or when something happened after event `after`."""
         return self._ask(calls.run(run, wait, after))
 
-    def runs(self, *, limit: int = 20, state: str = "", model: str = "") -> Iterator[RunOut]:
+    def runs(self, *, limit: int = 20, state: str = "", model: str = "", tag: str = "") -> Iterator[RunOut]:
         """The newest first; pages are fetched as they are needed."""
         cursor: str | None = None
         left = limit
         while left > 0:
-            page = self._ask(calls.runs(left, state, model, cursor))
+            page = self._ask(calls.runs(left, state, model, tag, cursor))
             yield from page.items
             left -= len(page.items)
             cursor = page.next_cursor
@@ -174,6 +175,21 @@ class Client:
 
     def unpin(self, run: str) -> RunDetail:
         return self._ask(calls.change(run, "unpin"))
+
+    def label(self, run: str, *, tags: Sequence[str] | None = None, notes: str | None = None) -> RunDetail:
+        """Write tags and notes beside a run, in place of those that are there; None leaves them."""
+        return self._ask(calls.label(run, tags, notes))
+
+    def views(self) -> list[ViewOut]:
+        """One's own saved views of the list of runs."""
+        return self._ask(calls.views()).items
+
+    def save_view(self, name: str, **query: str) -> ViewOut:
+        """Keep what is asked of the list of runs: state, words, platform, owner, tag."""
+        return self._ask(calls.save_view(name, query))
+
+    def delete_view(self, view: str) -> None:
+        self._ask(calls.delete_view(view))
 
     def delete_run(self, run: str) -> FreedOut:
         """Remove a run that is over, with its trials and files; ConflictError if it is going or pinned."""

@@ -13,6 +13,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from penstock.compiler.search_space import SpaceInfo
+from penstock.services.api.answers.labels import ViewList, ViewOut
 from penstock.services.api.answers.schemas import (
     ArtifactList,
     AskedTrials,
@@ -126,14 +127,32 @@ def run(run_id: str, wait: int, after: int | None) -> ApiCall[RunDetail]:
     return ApiCall("GET", _run(run_id), RunDetail, params=query, seconds=wait + 30.0)
 
 
-def runs(limit: int, state: str, model_id: str, cursor: str | None) -> ApiCall[RunList]:
-    query = {"limit": min(limit, _PAGE), "state": state or None, "model": model_id or None, "cursor": cursor}
+def runs(limit: int, state: str, model_id: str, tag: str, cursor: str | None) -> ApiCall[RunList]:
+    asked = {"state": state or None, "model": model_id or None, "tag": tag or None}
+    query = {"limit": min(limit, _PAGE), **asked, "cursor": cursor}
     return ApiCall("GET", "/v1/runs", RunList, params=_present(query))
 
 
 def change(run_id: str, what: str) -> ApiCall[RunDetail]:
     """cancel, pause, resume, pin or unpin."""
     return ApiCall("POST", f"{_run(run_id)}/{what}", RunDetail)
+
+
+def label(run_id: str, tags: Sequence[str] | None, notes: str | None) -> ApiCall[RunDetail]:
+    body = _present({"tags": None if tags is None else list(tags), "notes": notes})
+    return ApiCall("PATCH", _run(run_id), RunDetail, body=body)
+
+
+def views() -> ApiCall[ViewList]:
+    return ApiCall("GET", "/v1/views", ViewList)
+
+
+def save_view(name: str, query: Mapping[str, str]) -> ApiCall[ViewOut]:
+    return ApiCall("POST", "/v1/views", ViewOut, body={"name": name, **query})
+
+
+def delete_view(view_id: str) -> ApiCall[Nothing]:
+    return ApiCall("DELETE", f"/v1/views/{_word(view_id)}", Nothing)
 
 
 def delete_run(run_id: str) -> ApiCall[FreedOut]:

@@ -19,6 +19,7 @@ from penstock.compiler.package.contents import Expected, ProbeSet
 from penstock.compiler.package.report import (
     Accuracy,
     CsimCheck,
+    Language,
     LevelCheck,
     ProbeCheck,
     PytorchCheck,
@@ -48,6 +49,7 @@ from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.profiling.csim import Csim, build_csim
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.jobs.check_rtl import check_rtl
+from penstock.services.jobs.foretelling import language_section
 
 SayProgress = Callable[[str], None]
 
@@ -66,6 +68,7 @@ class Checked:
     verify: Verify
     accuracy: Accuracy | None
     expected: Expected
+    language: Language | None = None
 
     @property
     def passed(self) -> bool:
@@ -89,6 +92,7 @@ class Checked:
         document = {
             "verify": self.verify.model_dump(),
             "accuracy": self.accuracy.model_dump() if self.accuracy else None,
+            "language": self.language.model_dump() if self.language else None,
         }
         (folder / "checked.json").write_text(json.dumps(document, indent=1) + "\n")
         arrays: dict[str, Any] = {f"sample_{i}": a for i, a in enumerate(self.expected.samples)}
@@ -105,13 +109,14 @@ class Checked:
         with np.load(folder / "expected.npz", allow_pickle=False) as arrays:
             samples, probes, answers = (_numbered(arrays, kind) for kind in ("sample", "probe", "answer"))
             evaluation = arrays["evaluation"] if "evaluation" in arrays.files else None
-        accuracy = document["accuracy"]
+        accuracy, language = document["accuracy"], document.get("language")
         return Checked(
             verify=Verify.model_validate(document["verify"]),
             accuracy=Accuracy.model_validate(accuracy) if accuracy else None,
             expected=Expected(
                 samples, evaluation, ProbeSet(probes, answers, gentle(len(probes[0]))) if probes else None
             ),
+            language=Language.model_validate(language) if language else None,
         )
 
 
@@ -174,6 +179,8 @@ def _check(
         comparisons.append(compare("csim", "interpreter", [answers[: len(interpreted)]], [interpreted]))
         expected = held_out.rows(interpreted)
         frames += len(interpreted)
+    if lowered.program.text is not None:
+        progress("interpreting the held-out text")
     return Checked(
         verify=Verify(
             csim=_csim_section(comparisons, frames),
@@ -185,6 +192,7 @@ def _check(
         ),
         accuracy=held_out.accuracy(answers) if held_out is not None and answers is not None else None,
         expected=Expected(tuple(_sample_answers(lowered)), expected, probes),
+        language=language_section(lowered.program),
     )
 
 

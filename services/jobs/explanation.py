@@ -17,7 +17,8 @@ from penstock.compiler.package.report_search import (
     WhyInfo,
 )
 from penstock.dse.bounds.bound import lower_bound
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.explaining.picture import sensitivity_svg
 from penstock.dse.explaining.sensitivity import ExplainedTrial, explain
 from penstock.dse.rungs.error import Correction, RungError, errors_of

@@ -90,9 +90,9 @@ def zoo_model(zoo: str, arguments: Mapping[str, str | int | float | bool], name:
 
 
 def library_model(text: str, name: str) -> NewModel:
-    reference = library_reference(text)
+    reference, whole = library_reference(text)
     details = {"library": reference.library, "model": reference.model, "options": dict(reference.options)}
-    return NewModel(name or reference.name, "library", str(reference), details)
+    return NewModel(name or reference.name, "library", whole, details)
 
 
 def model_file(intake: Intake, file: BinaryIO, file_name: str, entry: str, name: str) -> NewModel:
@@ -105,8 +105,8 @@ def model_file(intake: Intake, file: BinaryIO, file_name: str, entry: str, name:
 
 def find_model(tx: Transaction, model_id: str, *, where: str, hold: bool = False) -> Model:
     """The model with that id, or the refusal that there is none; with `hold` nobody deletes it meanwhile."""
-    there = is_id(model_id, "mdl") and (not hold or tx.models.hold(model_id))
-    model = tx.models.get(model_id) if there else None
+    find = tx.models.hold if hold else tx.models.get
+    model = find(model_id) if is_id(model_id, "mdl") else None
     if model is None:
         raise RefusedError(
             "model-not-found",
@@ -177,4 +177,5 @@ def _printable(name: str) -> str:
 
 def _model_name(file: str, entry: str) -> str:
     stem = file.rpartition(".")[0]
+    entry, _, _ = entry.partition("#")
     return stem if entry in ("", "model") else f"{stem}.{entry}"

@@ -142,6 +142,7 @@ def make_report(
         timing=timing,
         resources=resources.model_copy(update={"bandwidth": bandwidth}),
         accuracy=checked.accuracy,
+        language=checked.language,
         exploration=exploration,
         host=host_section(program.host),
         tools=tools,

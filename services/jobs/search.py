@@ -12,11 +12,13 @@ from penstock.compiler.package.report import ExplorationReport, SynthesisInfo, T
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.dse.bounds.reachable import check_reachable
-from penstock.dse.evaluation.choosing import pareto_front, place_of
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.choosing import pareto_front, place_of, setting_of
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.hypervolume import front_share
 from penstock.dse.evaluation.least_room import check_room
 from penstock.dse.evaluation.objectives import DEFAULT_GOAL, Goal
+from penstock.dse.evaluation.proving import prove_best
 from penstock.dse.finishing.finish import Finished, finish, finish_first
 from penstock.dse.finishing.placement import NO_PLACE
 from penstock.dse.rungs import RUNGS, Bench, Measured, Ranked, rank, rank_beaten, usable
@@ -74,7 +76,7 @@ def choose(
     bench: Bench | None = None,
 ) -> Choice:
     """Rank the best trials by a rung, and finish the first of them that can be placed. At least one is feasible."""
-    bench = bench or Bench(progress=progress)
+    bench, trials = bench or Bench(progress=progress), prove_best(evaluator, trials)
     evidence, fallback = usable(evidence, evaluator.platform, evaluator.clock_mhz)
     progress(f"ranking the best designs, {evidence}")
     ranked = rank(evaluator, list(trials.values()), evidence, bench)
@@ -103,7 +105,7 @@ def take(
     What HLS synthesised has its FIFOs sized for the pipelines that it made, and is synthesised again with them; a
     design that then fails is passed over.
     """
-    numbers = {id(evaluation): number for number, evaluation in trials.items()}
+    numbers = {setting_of(evaluation): number for number, evaluation in reversed(list(trials.items()))}
 
     def synthesised(evaluation: Evaluation) -> TaskNetwork | None:
         if evidence not in VITIS_RUNGS:
@@ -130,11 +132,11 @@ def take(
                 evaluator, taken.candidate, taken.measured, finished.evaluation, figures, bench
             )  # fmt: skip
         return Choice(
-            numbers[id(taken.candidate)],
+            numbers[setting_of(taken.candidate)],
             finished,
             figures,
-            {numbers[id(r.candidate)]: r.measured for r in ranked if r.measured is not None},
-            {numbers[id(left[position].candidate)]: why for position, why in passed.items()},
+            {numbers[setting_of(r.candidate)]: r.measured for r in ranked if r.measured is not None},
+            {numbers[setting_of(left[position].candidate)]: why for position, why in passed.items()},
             fallback,
             section,
         )

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from penstock.compiler.errors import PenstockError, nearest
-from penstock.compiler.reference import LIBRARIES, LibraryReference, parse_reference
+from penstock.compiler.reference import LAYERS, LIBRARIES, LayersReference, LibraryReference, parse_reference
 from penstock.services.jobs import python_names
 from penstock.services.jobs.refused import RefusedError
 
@@ -43,6 +43,17 @@ def check_entry(entry: str) -> None:
         )
 
 
+def layers_apart(entry: str) -> tuple[str, str, str]:
+    """`model#blocks` as the function, the mark and the layers that shall share an accelerator."""
+    function, mark, layers = entry.partition("#")
+    if mark and not LAYERS.fullmatch(layers):
+        raise RefusedError(
+            "entry-not-found", f"'{layers[:80]}' is no path of layers", where="field entry",
+            hint="name a ModuleList behind the function: model#blocks, or model# alone",
+        )  # fmt: skip
+    return function, mark, layers
+
+
 def check_python(source: bytes, file: str, entry: str) -> None:
     """Refuses a file that is not Python or does not define the entry function."""
     if not entry:
@@ -52,6 +63,7 @@ def check_python(source: bytes, file: str, entry: str) -> None:
             where="field entry",
             hint="send it as the form field `entry`; on the command line: file.py:FUNCTION",
         )
+    entry, _, _ = layers_apart(entry)
     check_entry(entry)
     said = _looked_at(source, file)
     if "reason" in said:
@@ -128,12 +140,16 @@ def zoo_source(zoo: str, arguments: Mapping[str, str | int | float | bool]) -> s
     return f"zoo:{zoo}" + (f"?{options}" if options else "")
 
 
-def library_reference(text: str) -> LibraryReference:
-    """A model of a library by its reference, or the refusal of it. What the library says comes with the import."""
+def library_reference(text: str) -> tuple[LibraryReference, str]:
+    """A model of a library, and its reference with the layers that share an accelerator; or the refusal of it.
+
+    What the library says comes with the import.
+    """
     try:
-        reference = parse_reference(text)
+        whole = parse_reference(text)
     except PenstockError as error:
         raise _no_library_model(error.what, error.hint) from None
+    reference = whole.model if isinstance(whole, LayersReference) else whole
     if not isinstance(reference, LibraryReference):
         raise _no_library_model(
             f"'{text[:80]}' names no model of a library", "files are sent, the zoo has its own field"
@@ -143,7 +159,7 @@ def library_reference(text: str) -> LibraryReference:
             raise _no_library_model(
                 f"'{key[:80]}' is no option of a model", "names as in Python; values of up to 200 printable characters"
             )
-    return reference
+    return reference, str(whole)
 
 
 def _no_library_model(what: str, hint: str) -> RefusedError:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.report import TimeFigures
 from penstock.compiler.package.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.fifo import total_bits
 from penstock.dse.rungs.rung import Bench, Measured, RungTimes
 from penstock.dse.rungs.vitis import kept_report, profile_of, retimed

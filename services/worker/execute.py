@@ -11,11 +11,12 @@ import socket
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from penstock.compiler.errors import PenstockError
-from penstock.db import Database, Transaction, lifecycle
+from penstock.db import Database, Transaction, claiming, lifecycle
 from penstock.db.database import is_transient
 from penstock.db.lifecycle import StepOutcome
 from penstock.db.schema.records import Json, Model, NewArtifact, Run, Step
@@ -29,14 +30,16 @@ from penstock.services.steps.result import Output, RetryLaterError
 from penstock.services.steps.version import code_version
 from penstock.services.store import TREE_MEDIA_TYPE, MissingContentError
 from penstock.services.worker import shutdown
+from penstock.services.worker.claimed import Claimed, PortionSizes
 from penstock.services.worker.compatible import refuse_newer
-from penstock.services.worker.heartbeat import Heartbeat
+from penstock.services.worker.heartbeat import STOPPED, Heartbeat
 from penstock.services.worker.room import WAIT_SECONDS, came_from_a_full_disk, has_room
 from penstock.services.worker.witness import DutyNotes
 
 log = logging.getLogger(__name__)
 
 STEPS_A_MESSAGE, SECONDS_A_MESSAGE = 20, 1.0
+_TEMPORARY = "tmp"
 FULL_DISK_PAUSE, SCHEMA_SECONDS = 2.0, 10.0
 
 WriteEnd = Callable[[Transaction], object]
@@ -52,6 +55,7 @@ class Executor:
         self.store = open_store(settings)
         self.notes = DutyNotes(settings)
         self._patience = settings.outage_seconds
+        self._strides = PortionSizes()
         self._look_at = 0.0
         self._run: Run | None = None
         """As it was at the claim of the step."""
@@ -62,16 +66,16 @@ class Executor:
 
         Ends after a few all the same: the broker's message is what gives other work of this process a turn.
         """
-        began, done, step = time.monotonic(), 0, None
-        while done < STEPS_A_MESSAGE or time.monotonic() - began < SECONDS_A_MESSAGE:
-            if step is None:
-                step = self._claim() if self._may_begin() else None
-            if step is None:
+        began, done = time.monotonic(), 0
+        steps: tuple[Step, ...] = ()
+        while True:
+            more = done < STEPS_A_MESSAGE or time.monotonic() - began < SECONDS_A_MESSAGE
+            if not steps:
+                steps = self._claim() if more and self._may_begin() else ()
+            if not steps:
                 return
-            step = self._perform(step)
-            done += 1
-        while step is not None:  # it was claimed with the end of the one before
-            step = self._perform(step, last=True)
+            done += len(steps)
+            steps = self._perform(Claimed(steps), go_on=more)
 
     def _may_begin(self) -> bool:
         if shutdown.drains() or not self._is_current():
@@ -97,35 +101,72 @@ class Executor:
         self._look_at = now + SCHEMA_SECONDS
         return True
 
-    def _claim(self) -> Step | None:
+    def _claim(self) -> tuple[Step, ...]:
         worker, settings, tries = _claim_name(), self.settings, itertools.count()
         self._run = None
         return self.database.run(
-            lambda tx: lifecycle.claim_next(
+            lambda tx: claiming.claim_next(
                 tx, settings.queues, worker=worker, lease_seconds=settings.lease_seconds, licences=settings.licences,
-                again=next(tries) > 0,
+                again=next(tries) > 0, portion_of=self._strides.of,
             ),
             patience=self._patience,
         )  # fmt: skip
 
-    def _perform(self, step: Step, *, last: bool = False) -> Step | None:
-        """Returns the next step, if it was claimed with the end of this one."""
+    def _perform(self, claimed: Claimed, *, go_on: bool) -> tuple[Step, ...]:
+        """Do what was claimed; returns the next steps, if they were claimed with the end of these."""
+        following: tuple[Step, ...] = ()
+        began, done, kind = time.monotonic(), 0, ""
+        with Heartbeat(self.database, self.settings, claimed, self._give_up, self._relieve), self.notes:
+            while (step := claimed.next()) is not None:
+                following = self._do(step, claimed, go_on=go_on)
+                done, kind = done + 1, step.kind
+            if kind:
+                self._strides.note(kind, claimed.run_id, done, time.monotonic() - began)
+            if ended := claimed.take_ended():
+                following = self._finish(claimed.run_id, ended, go_on=go_on)
+        return following
+
+    def _do(self, step: Step, claimed: Claimed, *, go_on: bool) -> tuple[Step, ...]:
+        """One step. If it ends well it is recorded with those that were claimed with it, else at once."""
         log.info("%s %s of %s: attempt %d", step.id, step.key, step.run_id, step.attempt)
+        began = time.monotonic()
         context = self._context(step)
-        following: Step | None = None
+        claimed.context = context
+        self.notes.note(step, claimed.leases())
         try:
-            with (
-                self.notes.on(step),
-                Heartbeat(self.database, self.settings, context, lambda why: self._give_up(step, why)),
-            ):
-                ending = self._work(step, context)
-                if ending is not None:
-                    following = self._record(step, ending, self._patience, go_on=not last)
+            outcome = self._work(step, context)
+            if isinstance(outcome, StepOutcome):
+                seconds = time.monotonic() - began if claimed.several else None
+                claimed.end(step, replace(outcome, seconds=seconds))
+                if not outcome.new_steps and not outcome.run_summary:
+                    return ()
+                return self._finish(claimed.run_id, claimed.take_ended(), go_on=go_on and not claimed.several)
+            self._relieve(claimed, STOPPED)
+            return () if outcome is None else self._record(step.run_id, outcome, self._patience, go_on=go_on)
         finally:
+            claimed.context = None
             context.tools.cancel_all()
             tempfile.tempdir = None
-            shutil.rmtree(context.folder, ignore_errors=True)
-        return following
+            _remove(context.folder)
+
+    def _relieve(self, claimed: Claimed, reason: Json) -> None:
+        """Record what is done, and give to others what was not begun. Also called from the heartbeat."""
+        ended, waiting = claimed.take_ended(), claimed.take_waiting()
+        if ended:
+            self._finish(claimed.run_id, ended, go_on=False)
+        if waiting:
+            self.database.run(
+                lambda tx: lifecycle.return_unbegun(tx, claimed.run_id, waiting, reason), patience=self._patience
+            )
+
+    def _finish(self, run_id: str, ended: Sequence[tuple[Step, StepOutcome]], *, go_on: bool) -> tuple[Step, ...]:
+        def write(tx: Transaction) -> None:
+            held = lifecycle.finish_many(tx, run_id, ended)
+            for step, _ in ended:
+                if step.id not in held:  # or this is the repetition of a commit that did happen
+                    log.info("%s: its lease was lost meanwhile", step.key)
+
+        return self._record(run_id, write, self._patience, go_on=go_on)
 
     def _context(self, step: Step) -> StepContext:
         run = self._run
@@ -138,12 +179,11 @@ class Executor:
             settings=self.settings, folder=self.settings.work_folder / f"{step.id}-{step.fence}",
         )  # fmt: skip
 
-    def _work(self, step: Step, context: StepContext) -> WriteEnd | None:
+    def _work(self, step: Step, context: StepContext) -> StepOutcome | WriteEnd | None:
         """How the step ends, to be recorded; None if it is not ours to end any more."""
         try:
             _make_private(context.folder)
-            outcome = self._outcome(step, context)
-            return lambda tx: lifecycle.finish(tx, step, outcome)
+            return self._outcome(step, context)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a body raises must end its step
             if context.stop_reason is not None:
                 return stopped(step, context.stop_reason)
@@ -196,33 +236,34 @@ class Executor:
         """From the heartbeat, whose body does not end: there is no time for an outage of the database."""
         ending = stopped(step, reason)
         if ending is not None:
-            self._record(step, ending, patience=2.0)
+            self._record(step.run_id, ending, patience=2.0, go_on=False)
 
-    def _record(self, step: Step, ending: WriteEnd, patience: float, *, go_on: bool = False) -> Step | None:
-        """Write down how the step ended; and claim the next one of the same run in the same transaction, if it is its
-        turn: for short steps the transactions are what takes the time. One that was claimed in a commit that nobody
+    def _record(self, run_id: str, ending: WriteEnd, patience: float, *, go_on: bool) -> tuple[Step, ...]:
+        """Write down how steps ended; and claim the next ones of the same run in the same transaction, if it is its
+        turn: for short steps the transactions are what takes the time. What was claimed in a commit that nobody
         answered is found by its name, or else by its lease."""
         worker, tries = _claim_name(), itertools.count()
 
-        def end(tx: Transaction) -> Step | None:
+        def end(tx: Transaction) -> tuple[Step, ...]:
             if next(tries) and (known := tx.queues.held_by(worker)):
                 return known
             ending(tx)
             if not go_on or self.settings.licences or not self._may_begin():
-                return None
+                return ()
             settings = self.settings
-            following = lifecycle.claim_next_of(
-                tx, step.run_id, settings.queues, worker=worker, lease_seconds=settings.lease_seconds
-            )
-            self._run = tx.runs.as_locked(step.run_id) if following is not None else None
+            following = claiming.claim_next_of(
+                tx, run_id, settings.queues, worker=worker, lease_seconds=settings.lease_seconds,
+                portion=self._strides.of(run_id),
+            )  # fmt: skip
+            self._run = tx.runs.as_locked(run_id) if following else None
             return following
 
         try:
             return self.database.run(end, patience=patience)
         except TransitionRefusedError as refused:
             # the lease was lost meanwhile, or this is the repetition of a commit that did happen
-            log.info("%s: %s", step.key, refused)
-            return None
+            log.info("%s", refused)
+            return ()
 
 
 def _existing_run(tx: Transaction, step: Step) -> Run:
@@ -244,9 +285,18 @@ def _claim_name() -> str:
 
 def _make_private(folder: Path) -> None:
     """The step's own folder; what its body puts into temporary files lies there too and goes with it."""
-    temporary = folder / "tmp"
+    temporary = folder / _TEMPORARY
     temporary.mkdir(parents=True)
     tempfile.tempdir = str(temporary)
+
+
+def _remove(folder: Path) -> None:
+    """The step's folder and what lies in it; for most short steps that is nothing."""
+    try:
+        (folder / _TEMPORARY).rmdir()
+        folder.rmdir()
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def stopped(step: Step, reason: str) -> WriteEnd | None:

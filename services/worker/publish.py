@@ -15,7 +15,7 @@ from celery import Celery
 from kombu.connection import Connection
 from kombu.exceptions import OperationalError as BrokerError
 
-from penstock.db import Database, lifecycle
+from penstock.db import Database, claiming
 from penstock.services.settings import Settings
 from penstock.services.worker.app import TASK, make_app
 from penstock.services.worker.sign_of_life import signs
@@ -42,7 +42,7 @@ class Publisher:
         """Send what is missing; returns how many messages went out."""
         slots = self._slots_now()
         with self._database.begin() as tx:
-            ready = tx.queues.ready(slots, lifecycle.taken_licences(tx, self._settings.licences))
+            ready = tx.queues.ready(slots, claiming.taken_licences(tx, self._settings.licences))
         sent = 0
         for queue, count in ready.items():
             held = self._redis.llen(queue)

@@ -14,8 +14,8 @@ import logging
 import os
 import shutil
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
+from io import FileIO
 from pathlib import Path
 
 from penstock.db import Database, lifecycle
@@ -50,25 +50,32 @@ class DutyNotes:
     def __init__(self, settings: Settings) -> None:
         self._folder = notes_of(settings, os.getppid())
         self._note = self._folder / f"{os.getpid()}.json"
+        self._oom_kills = 0
+        self._file: FileIO | None = None
         with contextlib.suppress(OSError):  # a full disk: then a loss is one without evidence
             self._folder.mkdir(parents=True, exist_ok=True)
+            self._file = self._note.open("wb", buffering=0)
             self._crash = (self._folder / f"{os.getpid()}.crash").open("w")
             faulthandler.enable(self._crash, all_threads=False)
 
-    @contextmanager
-    def on(self, step: Step) -> Iterator[None]:
-        """For the time of one step."""
-        note = {"step": step.id, "fence": step.fence, "oom_kills": oom_kills()}
-        with contextlib.suppress(OSError):
-            self._note.write_text(json.dumps(note))
-        try:
-            yield
-        finally:
-            self.forget()
+    def note(self, step: Step, leases: Mapping[str, int]) -> None:
+        """What is done now, and all that is held."""
+        said = {"step": step.id, "leases": dict(leases), "oom_kills": self._oom_kills}
+        self._write(json.dumps(said).encode())
 
-    def forget(self) -> None:
+    def _write(self, said: bytes) -> None:
+        if self._file is None:
+            return
         with contextlib.suppress(OSError):
-            self._note.unlink(missing_ok=True)
+            os.pwrite(self._file.fileno(), said, 0)
+            self._file.truncate(len(said))  # last: a note of which only the beginning was written is none
+
+    def __enter__(self) -> DutyNotes:
+        self._oom_kills = oom_kills()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._write(b"")
 
 
 def tell_of_the_dead(settings: Settings) -> None:
@@ -90,12 +97,18 @@ def tell_of_the_dead(settings: Settings) -> None:
 
 
 def _tell(database: Database, note: Path) -> None:
-    said = json.loads(note.read_text())
+    text = note.read_text()
+    if not text:  # it held nothing
+        note.unlink(missing_ok=True)
+        return
+    said = json.loads(text)
     found = evidence(note.with_suffix(".crash"), int(said["oom_kills"]))
     note.unlink()  # first: of two new children one tells
-    step, fence = str(said["step"]), int(said["fence"])
-    database.run(lambda tx: lifecycle.lose(tx, step, fence, found), patience=_PATIENCE_SECONDS)
-    log.warning("process %s died in step %s: %s", note.stem, step, found["what"] if found else "nobody knows why")
+    for step, fence in said["leases"].items():  # of those that only waited nothing is known
+        why = found if step == said["step"] else None
+        database.run(lambda tx, s=step, f=int(fence), e=why: lifecycle.lose(tx, s, f, e), patience=_PATIENCE_SECONDS)
+    why = found["what"] if found else "nobody knows why"
+    log.warning("process %s died in step %s: %s", note.stem, said["step"], why)
 
 
 def is_alive(pid: int) -> bool:

@@ -43,6 +43,7 @@ def filled(path: str) -> str:
         "model_id": "mdl_x",
         "artifact_id": "art_x",
         "webhook_id": "whk_x",
+        "view_id": "viw_x",
         "name": "w",
         "number": "1",
         "ticket": "t",

@@ -60,6 +60,13 @@ def test_a_model_is_checked_by_a_small_run(client: httpx.Client) -> None:
     check_problem(client.post("/v1/models/mdl_none/check", json={}), "model-not-found", 404)
 
 
+def test_layers_that_share_an_accelerator_are_named_behind_a_mark(client: httpx.Client) -> None:
+    model = upload(client, entry="model#blocks").json()
+    assert (model["name"], model["source"]) == ("net", "net.py:model#blocks")
+    library = client.post("/v1/models", json={"reference": "hf:gpt2?cache=64#"}).json()
+    assert (library["name"], library["source"]) == ("gpt2", "hf:gpt2?cache=64#")
+
+
 def test_linalg_text_is_taken(client: httpx.Client) -> None:
     model = upload(client, b"func.func @main() { return }", "net.mlir").json()
     assert (model["name"], model["kind"], model["source"]) == ("net", "linalg", "net.mlir")
@@ -87,6 +94,8 @@ def test_python_is_refused_where_settings_do_not_allow_it(make_client: MakeClien
         (SOURCE, "net.py", {}, "entry-missing", 422, ("net.py", "file.py:FUNCTION")),
         (SOURCE, "net.py", {"entry": "modle"}, "entry-not-found", 422, ("modle", "'model'")),
         (SOURCE, "net.py", {"entry": "a b"}, "entry-not-found", 422, ("a b",)),
+        (SOURCE, "net.py", {"entry": "model#a b"}, "entry-not-found", 422, ("'a b'", "path of layers")),
+        (SOURCE, "net.py", {"entry": "modle#blocks"}, "entry-not-found", 422, ("'modle'",)),
         (b"def (", "net.py", {"entry": "model"}, "model-file-invalid", 422, ("not Python", "line 1")),
         (b"\xff\xfe\x00", "net.py", {"entry": "model"}, "model-file-invalid", 422, ("not Python",)),
         (b"(" * 5000, "net.py", {"entry": "model"}, "model-file-invalid", 422, ("not Python",)),

@@ -258,7 +258,7 @@ def test_a_silent_worker_and_an_unserved_queue_are_told(client: httpx.Client, se
     silent, waiting = seeder.run(), seeder.run()
     step = seeder.claim(silent, "import")
     with seeder.database.begin() as tx:
-        tx.steps.heartbeat(step.id, step.fence, -20.0)
+        tx.steps.heartbeat({step.id: step.fence}, -20.0)
         tx.connection.exec_driver_sql(
             "UPDATE penstock.steps SET queued_at = now() - interval '90 s' WHERE state = 'queued'"
         )

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from penstock.db import Database
@@ -50,6 +51,7 @@ def test_the_api_does_what_its_description_says(
     token = create(database, settings, "tester", scope="admin").secret
     headers = ["--header", f"Authorization: Bearer {token}"] if auth else []
     with served(create_app(settings, ApiOptions(auth=auth, max_waiting_runs=100_000, max_streams=10_000))) as url:
+        httpx.get(f"{url}/openapi.json", timeout=120).raise_for_status()  # made at the first question: it takes a while
         done = subprocess.run(
             [
                 *program, "run", f"{url}/openapi.json", "--checks", "all",

@@ -135,8 +135,9 @@ def test_a_debugger_gets_the_traceback() -> None:
     assert "Traceback" not in penstock("up", PENSTOCK_HOME="/dev/null/x", PENSTOCK_DEBUG="").stderr
 
 
-def test_a_closed_pipe_is_no_message() -> None:
-    command = f"{sys.executable} -m penstock.services.cli.main doctor | true"
+@pytest.mark.parametrize("words", ["doctor | true", "--help | true", "--help >&-"])
+def test_who_does_not_listen_gets_no_message(words: str) -> None:
+    command = f"{sys.executable} -m penstock.services.cli.main {words}"
     answer = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
     assert answer.stderr == ""
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from penstock.db import Database, lifecycle
+from penstock.db import Database, claiming, lifecycle
 from penstock.db.lifecycle import GraphError, StepOutcome
 from penstock.db.repositories.base import RunNotLockedError
-from penstock.db.repositories.queues import Wanted
+from penstock.db.repositories.queues import Portion, Wanted
 from penstock.db.schema.records import NewArtifact, NewStep, Run, Step, TrialSummary
 from penstock.db.schema.states import RunState, StepState, TransitionRefusedError
 
@@ -62,6 +62,44 @@ def expire(database: Database, step: Step) -> None:
             text("UPDATE penstock.steps SET lease_until = now() - interval '1 s' WHERE id = :id"),
             {"id": step.id},
         )
+
+
+def test_steps_claimed_together_end_each_under_its_fence(database: Database) -> None:
+    """One is lost meanwhile, two were not begun: nothing is recorded of the first, nothing charged for the others."""
+    run = submit(database, *(node(f"t{i}", licence="l" if i == 5 else None) for i in range(6)), node("sum", "t0", "t1"))
+    several = Portion("k", 9)
+    with database.begin() as tx:
+        claimed = claiming.claim_next(
+            tx, ("explore",), worker="w", lease_seconds=60, licences={}, portion_of=lambda _: several
+        )
+        assert [step.key for step in claimed] == [f"t{i}" for i in range(5)], "what is counted is claimed alone"
+        assert tx.queues.held_by("w") == claimed
+    expire(database, claimed[1])
+    with database.begin() as tx:
+        lifecycle.reap(tx, claimed[1])
+    ends = [
+        (step, StepOutcome({}, trial=TrialSummary(i, "complete", {}, {"x": i}, "modelled", None, 0.0), seconds=0.5))
+        for i, step in enumerate(claimed[:3])
+    ]
+    with database.begin() as tx:
+        assert lifecycle.finish_many(tx, run.id, ends) == {claimed[0].id, claimed[2].id}
+        lifecycle.return_unbegun(tx, run.id, claimed[3:], {"code": "not-begun"})
+        assert lifecycle.finish_many(tx, run.id, ends) == set(), "nothing ends twice"
+    with database.begin() as tx:
+        assert [trial.number for trial in tx.trials.list(run.id).items] == [0, 2]
+        usage = tx.shares.totals()[""]
+        assert usage[1] == pytest.approx(1.0, abs=0.5)
+        assert {tx.attempts.list(step.id)[0].outcome for step in claimed[3:]} == {"hand_back"}
+    assert states(database, run) == {
+        "run": "running", "t0": "succeeded", "t1": "queued", "t2": "succeeded", "t3": "queued", "t4": "queued",
+        "t5": "queued", "sum": "blocked",
+    }  # fmt: skip
+    again = claim(database, run, "t3")
+    assert (again.attempt, again.fence) == (1, 2)
+    with database.begin() as tx:
+        lifecycle.cancel_run(tx, run.id)
+        lifecycle.return_unbegun(tx, run.id, [again], {"code": "not-begun"})
+    assert states(database, run)["run"] == "cancelled"
 
 
 def test_a_chain_runs_in_order_and_ends_the_run(database: Database) -> None:
@@ -142,7 +180,7 @@ def test_a_lost_worker_cannot_write_any_more(database: Database) -> None:
     new = claim(database, run, "a")
     assert (new.attempt, new.fence) == (1, 2)
     with database.begin() as tx:
-        assert tx.steps.heartbeat(old.id, old.fence, 60) is None
+        assert tx.steps.heartbeat({old.id: old.fence}, 60) == {}
         assert tx.steps.hold(old.id, old.fence) is False
     for move, rest in (
         (lifecycle.finish, [DONE]), (lifecycle.fail, [{}]), (lifecycle.retry, [{}]), (lifecycle.stop, []),
@@ -158,7 +196,7 @@ def test_a_renewed_lease_is_not_reaped(database: Database) -> None:
     step = claim(database, run, "a")
     expire(database, step)
     with database.begin() as tx:
-        assert tx.steps.heartbeat(step.id, step.fence, 60) is False
+        assert tx.steps.heartbeat({step.id: step.fence}, 60) == {step.id: False}
         assert lifecycle.reap(tx, step) is None
     assert states(database, run)["a"] == "running"
 
@@ -234,7 +272,7 @@ def test_a_failure_stops_the_rest_and_ends_the_run_when_nothing_runs(database: D
         "run": "failing", "a": "failed", "b": "running", "c": "cancelled", "d": "cancelled",
     }  # fmt: skip
     with database.begin() as tx:
-        assert tx.steps.heartbeat(b.id, b.fence, 60) is True
+        assert tx.steps.heartbeat({b.id: b.fence}, 60) == {b.id: True}
     end(database, lifecycle.stop, b)
     assert states(database, run)["run"] == "failed"
 

@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from penstock.db import Database, lifecycle
+from penstock.db import Database, claiming, lifecycle
 from penstock.db.migrate import migrate
 from penstock.db.schema.tables import SCHEMA, metadata
 from tests.db.filling import ROWS, fill
@@ -121,8 +121,7 @@ def test_every_released_schema_is_upgraded_with_its_rows(empty_database_url: str
         assert {model.id for model in tx.models.list().items} == {row["id"] for row in made["models"]}
         assert [trial.figures for trial in tx.trials.list(run_id).items] == [{"latency_cycles": 7}]
         assert tx.artifacts.list(run_id).items[0].sha256 == "a" * 64
-        claimed = lifecycle.claim_next(tx, ["import"], worker="w", lease_seconds=60, licences={})
-        assert claimed is not None
+        (claimed,) = claiming.claim_next(tx, ["import"], worker="w", lease_seconds=60, licences={})
         lifecycle.finish(tx, claimed, lifecycle.StepOutcome(result={}))
         lifecycle.cancel_run(tx, next(row["id"] for row in made["runs"] if row["id"] != claimed.run_id))
     with database.begin() as tx:

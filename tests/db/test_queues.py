@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from penstock.db import Database, Transaction, lifecycle
+from penstock.db import Database, Transaction, claiming, lifecycle
 from penstock.db.lifecycle import StepOutcome
 from penstock.db.schema.records import NewStep, Run, Step
 from penstock.db.schema.states import RunState, StepState
@@ -40,9 +40,10 @@ class Lab:
     def claim(self) -> Step | None:
         self.claims += 1
         with self.database.begin() as tx:
-            return lifecycle.claim_next(
+            taken = claiming.claim_next(
                 tx, ("explore",), worker=f"w{self.claims}", lease_seconds=60, licences=self.licences
             )
+        return taken[0] if taken else None
 
     def round(self) -> list[Step]:
         """All hands take what they get, and end it."""

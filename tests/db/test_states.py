@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 
 from penstock.db import Database, lifecycle
 from penstock.db.lifecycle import StepOutcome
-from penstock.db.repositories.queues import Wanted
+from penstock.db.repositories.queues import Portion, Wanted
 from penstock.db.schema.records import NewStep, Run, Step, TrialSummary
 from penstock.db.schema.states import (
     RUN_TERMINAL,
@@ -186,14 +186,13 @@ class Histories(RuleBasedStateMachine):
             tx.connection.execute(text("UPDATE penstock.steps SET due_at = now() WHERE due_at > now()"))
             tx.runs.lock(self.run.id)
             trial = tx.connection.begin_nested()
-            offered = tx.steps.claim(self.run.id, Wanted(("explore",)), worker="w", lease_seconds=60)
+            one = Portion()
+            offered = tx.steps.claim(self.run.id, Wanted(("explore",)), worker="w", lease_seconds=60, portion=one)
             trial.rollback()
         assert run is not None
         steps = self.steps()
         queued = {step.id for step in steps if step.state == StepState.QUEUED}
-        assert (offered is not None and offered.id in queued) == bool(queued), (
-            "what is queued is offered, and nothing else"
-        )
+        assert [step.id for step in offered] == sorted(queued)[:1], "what is queued is offered, and nothing else"
         still_open = [step for step in steps if step.state not in STEP_TERMINAL]
         assert bool(still_open) != (run.state in RUN_TERMINAL), "a run is over exactly when none of its steps is open"
         if run.state in (RunState.SUCCEEDED, RunState.RUNNING):

@@ -10,7 +10,8 @@ import pytest
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform, load_platform
 from penstock.dse.bounds.reachable import check_reachable
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal, Limit
 from penstock.dse.evaluation.traffic import least_traffic_bits
 from penstock.dse.explaining.sensitivity import explain

@@ -54,13 +54,11 @@ def test_no_design_of_a_small_space_is_below_the_bound(seed: int) -> None:
             assert all(bound.value <= one.values[0] * (1 + 1e-9) for one in found if one.feasible), bound
 
 
-def test_the_bound_is_below_every_kept_design_and_near_to_the_best() -> None:
+def test_the_bound_is_below_what_searches_have_reached_and_near_to_the_best() -> None:
     near = 0
     for name in ("gemm", "FeedForward", "atax", "MultiHeadSelfAttention1"):
-        for dsp, design in kernel_designs.load_designs(name).items():
-            evaluator = kernel_designs.limited(kernel_designs.evaluator_of(name), dsp)
-            reached = evaluator.evaluate_design(design).figures.latency
-            bound = GoalBounds(evaluator).latency()
+        for dsp, reached in kernel_designs.earlier_cycles(name).items():
+            bound = GoalBounds(kernel_designs.limited(kernel_designs.evaluator_of(name), dsp)).latency()
             assert bound.value <= reached, (name, dsp)
             near += name == "gemm" and bound.gap(reached) < 0.03
     assert near >= 6

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import DieLink, Platform, Resources, load_platform
 from penstock.dse.evaluation.choosing import choosable, nearest_miss, select_best
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.explaining.sensitivity import explain
 from penstock.dse.finishing.placement import place

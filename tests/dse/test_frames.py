@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from torch import nn
@@ -16,6 +17,7 @@ from penstock.compiler.platforms import Resources
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.fifo import depths_where_paths_meet, runs_through, safe_depths
 from penstock.dse.lanes.stores import Stores, stands_still, walked_frames, weight_bits
+from penstock.dse.search.explore import Exploration, explore
 from penstock.dse.space.tiling import TilingOptions
 from penstock.profiling.model import ChannelFigures, DesignModel
 from tests.compiler.frames import FRAMES, imported
@@ -74,3 +76,36 @@ def test_depths_that_were_believed_wrongly_give_way_to_safe_ones(wrong: int, mon
     network = evaluator.assembler.network(found.design)
     assert runs_through(network, evaluator.platform, evaluator.clock_mhz, depths)
     assert evaluator.evaluate_design(replace(found.design, fifo_depths={})).design.fifo_depths == depths
+
+
+def _explored(trials: int) -> Exploration:
+    program = prepare(imported(FRAMES["residual"][0](), FRAMES["residual"][1]), "w8a8")
+    evaluator = Evaluator.create(program, "u55c", quantize="w8a8", options=TilingOptions(max_lanes=16))
+    found = explore(evaluator, trials)
+    best = found.best.evaluation
+    assert not best.assumed
+    network = evaluator.assembler.network(best.design)
+    assert runs_through(network, evaluator.platform, evaluator.clock_mhz, best.design.fifo_depths)
+    return found
+
+
+def test_of_a_search_only_what_may_be_chosen_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated: list[Mapping[str, int]] = []
+
+    def seen(*asked: Any) -> bool:
+        simulated.append(asked[-1])
+        return runs_through(*asked)
+
+    monkeypatch.setattr("penstock.dse.evaluation.evaluate.runs_through", seen)
+    monkeypatch.setattr("penstock.dse.evaluation.evaluate._WHERE_PATHS_MEET", 0.0)
+    found = _explored(4)
+    assert sum(one.evaluation.assumed for one in found.tried) >= len(found.tried) - 2 > 0, "most are believed"
+    assert 1 <= len(simulated) <= 2
+
+
+def test_a_search_that_believed_wrongly_chooses_what_runs_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    def believed(channels: Sequence[ChannelFigures], depths: Mapping[str, int], _: float) -> dict[str, int]:
+        return {**depths, **{c.name: 2 for c in channels if c.kind == "stream"}}
+
+    monkeypatch.setattr("penstock.dse.evaluation.evaluate.depths_where_paths_meet", believed)
+    _explored(4)

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER
 from penstock.dse.search.study import Study
 from tests.dse.test_local import CHOICES, CONDITIONS, Params, answer, same
 
@@ -16,14 +17,15 @@ FIRST = [
 TRIALS = 34
 
 
-def study_of(seed: int) -> Study:
+def study_of(seed: int, sampler: str = DEFAULT_SAMPLER) -> Study:
+    first = [(one, "run trial 3") for one in FIRST]
     return Study.create_or_load(
-        "s", CHOICES, conditions=CONDITIONS, seed=seed, meaning=same, first=[(one, "run trial 3") for one in FIRST]
+        "s", CHOICES, conditions=CONDITIONS, seed=seed, meaning=same, first=first, sampler=sampler
     )
 
 
-def in_one_process(seed: int) -> list[Params]:
-    study, found = study_of(seed), list[Params]()
+def in_one_process(seed: int, sampler: str = DEFAULT_SAMPLER) -> list[Params]:
+    study, found = study_of(seed, sampler), list[Params]()
     for index in range(TRIALS):
         asked = study.ask(index, answer)
         study.tell(asked.number, *answer(asked.params))
@@ -31,10 +33,10 @@ def in_one_process(seed: int) -> list[Params]:
     return found
 
 
-def by_workers(seed: int, workers: int) -> list[Params]:
+def by_workers(seed: int, workers: int, sampler: str = DEFAULT_SAMPLER) -> list[Params]:
     """Each holds a trial for a while; some die with theirs, which is then asked for again."""
     chance = random.Random(workers)
-    study, found = study_of(seed), dict[int, Params]()
+    study, found = study_of(seed, sampler), dict[int, Params]()
     waiting, held = list(range(TRIALS)), list[tuple[int, int]]()
     while waiting or held:
         if waiting and len(held) < workers:
@@ -66,3 +68,17 @@ def test_where_a_first_setting_was_found_is_told() -> None:
     study = study_of(1)
     assert study.trial(study.ask(1, answer).number).origin == "run trial 3"
     assert study.trial(study.ask(2, answer).number).origin == ""
+
+
+def test_chance_is_the_same_for_any_number_of_workers_and_tries_nothing_twice() -> None:
+    alone = in_one_process(3, "random")
+    assert alone == in_one_process(3, "random") != in_one_process(4, "random")
+    assert by_workers(3, 4, "random") == alone
+    meanings = [same(one) for one in alone]
+    assert len(set(meanings)) == len(meanings)
+    study = study_of(3, "random")
+
+    def never(_: object) -> tuple[tuple[float, ...], dict[str, float]]:
+        raise AssertionError("chance learns nothing")
+
+    assert [study.ask(index, never).params for index in range(TRIALS)] == alone

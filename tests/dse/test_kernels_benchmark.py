@@ -7,13 +7,13 @@ import pytest
 
 from benchmarks import kernel_designs, kernels, workloads
 from benchmarks.kernel_designs import WORKLOADS, Workload, limited, search
-from benchmarks.published import BUDGETS, Published, published, rivals
+from benchmarks.published import BUDGETS, published, rivals
 from penstock.compiler.design import Design
 from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.loader import LoadedModel
 from penstock.compiler.interpreter import linalg
 from penstock.compiler.pipeline import prepare
-from penstock.compiler.platforms import Resources, load_platform
+from penstock.compiler.platforms import Resources
 from penstock.compiler.transforms.pad_dims import Dims
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.lanes.factors import cheapest, pareto_lanes
@@ -21,6 +21,7 @@ from penstock.dse.lanes.mixing import changeable_in_a_lane, changes_towards
 from penstock.dse.lanes.neighbours import follow
 from penstock.dse.lanes.pacing import Fitter
 from penstock.dse.lanes.walks import KernelWalk
+from penstock.dse.search.explore import explore
 
 SMALL = {
     "gemm": workloads.gemm(4, 5, 6),
@@ -63,8 +64,9 @@ def test_the_formulas_are_those_of_the_tables():
 
 def test_published_figures_are_read_as_they_are():
     gemm = published("gemm")
-    assert gemm[0] == Published("Stream-HLS Opt5", "gemm", 7100, 8304, 9024)
-    assert Published("HIDA", "gemm", 176964, 324) in gemm
+    assert (gemm[0].label, gemm[0].cycles, gemm[0].budget) == ("Stream-HLS Opt5, 8304 DSP", 7100, 9024)
+    assert ("HIDA", 176964, 324) in {(one.framework, one.cycles, one.dsp) for one in gemm}
+    assert all(one.lut > 0 for one in gemm)
     assert not [one for one in published("3mm") if one.framework == "Allo"], "its co-simulation failed"
     over = next(one for one in published("2mm") if one.dsp == 222)
     assert over.counts_at(220), "made for 220 DSPs, though it takes two more"
@@ -102,21 +104,34 @@ def test_a_row_from_search_to_figures(monkeypatch):
     evaluator = Evaluator.create(program("gemm"), "xcu280")
     monkeypatch.setattr(kernel_designs, "evaluator_of", lambda _: evaluator)
     monkeypatch.setattr(kernels, "evaluator_of", lambda _: evaluator)
-    found = search("gemm", 220).best.evaluation
-    assert found.design == search("gemm", 220).best.evaluation.design, "the search is deterministic"
-    row = kernels.workload_rows(Workload("gemm", workloads.gemm, ((4, 5, 6),)), {220: found.design})[0]
+    row = kernels.budget_row(Workload("gemm", workloads.gemm, ((4, 5, 6),)), 220)
+    found = evaluator.evaluate_design(search("gemm", 220).design)
     assert row["cycles"] == found.figures.latency, "the model is the simulator's, on so small a design"
     assert row["dsp"] == found.figures.resources.dsp
     assert row["values_checked"] == 20
     assert row["beats_all"]
 
 
-def test_every_kept_design_is_for_a_workload_and_budget_of_the_tables():
-    device = load_platform(kernel_designs.PLATFORM)
+def test_a_search_for_the_tables_is_made_once_and_is_the_public_one(monkeypatch):
+    evaluator = Evaluator.create(program("mvt"), "xcu280")
+    monkeypatch.setattr(kernel_designs, "evaluator_of", lambda _: evaluator)
+    made = search("mvt", 60, 40_000)
+    assert explore(limited(evaluator, 60, 40_000)).best.evaluation.design.with_fifo_depths({}) == made.design
+
+    def again(_):
+        raise AssertionError("it was searched again")
+
+    monkeypatch.setattr(kernel_designs, "explore", again)
+    assert search("mvt", 60, 40_000) == made
+    with pytest.raises(AssertionError, match="searched again"):
+        search("mvt", 60, 40_001)
+
+
+def test_what_earlier_searches_reached_is_known_for_every_budget():
     for name in WORKLOADS:
-        designs = kernel_designs.load_designs(name)
-        assert set(BUDGETS) <= set(designs), name
-        assert all(design.platform == device.name for design in designs.values())
+        assert set(BUDGETS) <= set(kernel_designs.earlier_cycles(name)), name
+        assert kernel_designs.earlier_best(name, 10) is None
+    assert kernel_designs.earlier_best("gemm", 3000) == kernel_designs.earlier_cycles("gemm")[2560]
 
 
 def test_operators_change_until_both_resources_suffice():

@@ -15,7 +15,8 @@ from penstock.compiler.pipeline import lower
 from penstock.compiler.pipeline.verify import compare, make_inputs
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs import Bench, Measured, rank, simulated, usable
 from penstock.dse.rungs.history import FolderHistory
 from penstock.dse.rungs.open_rtl import WholeCore

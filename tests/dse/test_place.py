@@ -9,7 +9,8 @@ import pytest
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.finishing.placement import Placement, place
 from penstock.dse.partition import partition
 from tests.compiler.designs import Dense, build_network

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.compiler.platforms import load_platform
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs import WIDER, Bench, measure_all, shortlist
 from penstock.dse.rungs.error import ENOUGH, Correction, error_of, errors_of
 from penstock.dse.rungs.history import FolderHistory, Pair, mix_of, model_of, pairs_of

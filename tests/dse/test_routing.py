@@ -9,7 +9,8 @@ import pytest
 from penstock.compiler.design import Design, KernelDesign
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.platforms.routing import routing_of
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import ROUTING, after_miss, describe_miss
 from tests.schedule.gemms import gemm_program
 

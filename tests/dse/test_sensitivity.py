@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from penstock.compiler.platforms import load_platform
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.explaining.picture import sensitivity_svg
 from penstock.dse.explaining.sensitivity import (
     ENOUGH_TRIALS,

@@ -11,7 +11,8 @@ from penstock.compiler.errors import PenstockError, reason_of
 from penstock.compiler.package import render
 from penstock.compiler.package.decorating import Decorating
 from penstock.compiler.platforms import load_platform
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.explaining.sensitivity import explain
 from penstock.services.jobs import explanation
 from penstock.services.jobs.search import SearchSettings, find_design

@@ -10,7 +10,8 @@ import pytest
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import load_platform
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs import RUNGS, rank, usable
 from penstock.dse.rungs.rung import Bench, Measured
 from penstock.dse.rungs.vitis import kept_report, profile_of, retimed

@@ -47,7 +47,7 @@ def test_streams_that_part_and_meet() -> None:
 def test_a_language_model_takes_a_character_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was trained, on whole texts; its blocks share an accelerator, and their caches are kept."""
     monkeypatch.setattr(char_lm, "STEPS", 20)
-    net, _ = char_lm.model()
+    net, _, _ = char_lm.model()
     assert isinstance(net, char_lm.CharLm)
     text = torch.tensor([char_lm.CHARACTERS.index(c) for c in char_lm.TEXT[:24]])
     with torch.no_grad():

@@ -172,3 +172,34 @@ def test_products_of_integers_take_what_their_widths_need(tmp_path: Path, kind: 
     area = area_of(time_kernel(read_kernel(path, "top"), delays), delays)
     assert area.dsp == dsp
     assert area.lut > 0
+
+
+def address_dsps(tmp_path: Path, row: str, columns: int) -> int:
+    text = f"""void top(float a[40][{columns}], float b[40][{columns}]) {{
+      for (int i = 0; i < 40; i++) for (int k = 0; k < {columns}; k++) {{ {row} }} }}"""
+    return pipelines(tmp_path, text)[0][1].address_dsp
+
+
+def test_rows_of_a_length_with_few_digits_need_no_multiplier(tmp_path: Path) -> None:
+    copy = "b[i][k] = a[i][k] * 2.0f;"
+    assert address_dsps(tmp_path, copy, 64) == 0
+    assert address_dsps(tmp_path, copy, 56) == 0  # 64 - 8
+    assert address_dsps(tmp_path, copy, 58) == 1  # one address for both
+
+
+def test_a_block_of_a_first_iteration_parts_product_and_addition(tmp_path: Path) -> None:
+    parted = "if (k == 0) b[i][0] = 1.0f; b[i][k] = a[i][k] * 2.0f;"
+    assert address_dsps(tmp_path, parted, 58) == 0
+
+
+def test_filling_a_memory_that_nobody_changes_takes_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    text = """void top(float out[100]) {{ float zero[100];
+      for (int i = 0; i < 100; i++) zero[i] = 0;
+      for (int i = 0; i < 100; i++) {{ {} out[i] = zero[i] + 1.0f; }} }}"""
+    spans: list[int] = []
+    for change in ("", "zero[i] = 2.0f;"):
+        path.write_text(text.format(change))
+        spans.append(simulate(time_kernel(read_kernel(path, "top"), delays_for(300)).design, VITIS).latency or 0)
+    assert 100 <= spans[0] < 120
+    assert spans[1] > 200

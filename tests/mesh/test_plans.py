@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.compiler.mesh import simulate
 from penstock.compiler.mesh.cost import dram_bytes, modelled_cycles
 from penstock.compiler.mesh.description import load_machine
 from penstock.compiler.mesh.execute import execute
@@ -53,11 +54,39 @@ def test_the_best_of_all_is_among_the_five_that_are_simulated() -> None:
     traffic = Traffic(machine)
     program = GEMM.program()
     planned = plan_programs([program], machine, 5, Reuse())
-    plans = all_plans(facts_of(program, machine), traffic, Reuse())
+    plans = list(all_plans(facts_of(program, machine), traffic, Reuse()))
     everything = [simulate_plan(plan, traffic).cycles for plan in plans]
-    assert planned.weighed == len(everything) > 30
+    assert planned.weighed + planned.passed == len(plans) > 30
     assert planned.best.run.cycles <= min(everything) * 1.01
     assert min(everything) >= planned.bound
+    by_model = sorted(modelled_cycles(plan, traffic) for plan in plans)
+    assert sorted(row.modelled for row in planned.measured)[:5] == pytest.approx(by_model[:5])  # nothing was lost
+
+
+def test_what_is_too_much_to_weigh_is_said_with_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = load_machine("mesh-4x8")
+    whole = plan_programs([GEMM.program()], machine, 5, Reuse())
+    monkeypatch.setattr("penstock.compiler.mesh.planner.MOST_WAYS", 2)
+    planned = plan_programs([GEMM.program()], machine, 5, Reuse())
+    assert planned.left_out > 0
+    assert planned.left_out_bound is not None
+    assert planned.weighed + planned.passed + planned.left_out == whole.weighed + whole.passed
+    assert min(planned.left_out_bound, planned.best.modelled) <= whole.best.modelled
+
+
+def test_turns_that_are_counted_end_as_if_they_were_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = load_machine("mesh-4x8")
+    traffic = Traffic(machine)
+    program = replace(GEMM, given={**GEMM.given, "M": 1100, "N": 2048, "K": 64}).program()
+    plans = list(all_plans(facts_of(program, machine), traffic, Reuse()))[::9]
+    counted = [simulate_plan(plan, traffic) for plan in plans]
+    monkeypatch.setattr(simulate, "_periods", lambda plan: [0] * len(plan.mapping.order))
+    for plan, short in zip(plans, counted, strict=True):
+        whole = simulate_plan(plan, traffic)
+        assert not whole.extended
+        assert short.cycles == pytest.approx(whole.cycles, abs=1e-3)
+        assert short.busy == pytest.approx(whole.busy)
+        assert short.cores == pytest.approx(whole.cores)
 
 
 def test_sharing_saves_traffic_and_the_model_is_near() -> None:

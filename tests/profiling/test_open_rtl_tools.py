@@ -10,7 +10,7 @@ import pytest
 from penstock.profiling.open_rtl import tools
 from penstock.profiling.open_rtl.tools import FINDERS, find_cxx, find_verilator, status, waits_for_translation
 from penstock.profiling.protocol import ProfilingError
-from penstock.services.cli.doctor import open_tools
+from penstock.services.upkeep.machine import open_tools
 
 
 @pytest.fixture(autouse=True)

@@ -130,7 +130,7 @@ def test_what_is_damaged_or_foreign_is_refused(filled: Database, settings: Setti
         (content, flipped, "damaged"),
         ("manifest.json", lambda _: b"{}", "not one of a Penstock backup"),
         ("manifest.json", swapped(b'"version": 1', b'"version": 9'), "later Penstock"),
-        ("manifest.json", swapped(b'"0008"', b'"9999"'), "later Penstock"),
+        ("manifest.json", swapped(b'"0009"', b'"9999"'), "later Penstock"),
     ]
     for name, change, words in cases:
         before = (target / name).read_bytes()

@@ -189,6 +189,25 @@ def test_a_run_that_is_gone_while_it_is_shown_is_told(page: Any, settings: Setti
         page.get_by_text("is not there any more").wait_for(timeout=WAIT_MS)
 
 
+def test_what_is_written_beside_a_run_is_found_by_a_saved_view(page: Any, settings: Settings, seeder: Seeder) -> None:
+    run, other = seeder.finished_run(2, name="the one"), seeder.finished_run(2, name="another")
+    with served(create_app(settings, ApiOptions())) as url:
+        page.goto(f"{url}/runs/{run.id}")
+        page.get_by_label("Tags").fill("paper-v2, baseline")
+        page.get_by_label("Notes", exact=True).fill("<b>Fits</b>")
+        page.locator("#labels").get_by_role("button", name="Save").click()
+        page.get_by_role("link", name="paper-v2").click(timeout=WAIT_MS)
+        page.wait_for_url("**/runs?*tag=paper-v2", timeout=WAIT_MS)
+        assert page.get_by_role("link", name="another").count() == 0, other.id
+        page.get_by_text("Save this view").click()
+        page.get_by_label("Name", exact=True).fill("of the paper")
+        page.get_by_role("button", name="Save", exact=True).click()
+        page.get_by_role("link", name="of the paper").wait_for(timeout=WAIT_MS)
+        page.get_by_role("button", name="Delete the view of the paper").click()
+        page.get_by_role("link", name="another").wait_for(timeout=WAIT_MS)
+    assert seeder.reload(run).notes == "<b>Fits</b>"
+
+
 def test_pages_read_without_scripts(browser: Any, settings: Settings, seeder: Seeder) -> None:
     run = seeder.finished_run(24, report=report_of(12))
     with (

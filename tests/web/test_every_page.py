@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from penstock.db.schema.records import Run
 from penstock.services.api.app import create_app
 from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.settings import Settings
@@ -54,6 +55,17 @@ def browser() -> Iterator[Any]:
         yield opened
 
 
+def _write_beside(seeder: Seeder, done: Run, going: Run) -> None:
+    """Tags, notes and a view as long as they may be, and a tool that says long lines."""
+    step = seeder.claim(going, "trial/0006")
+    line = f"INFO: [HLS 200-10] Analyzing design file '{'a-very-long-path/' * 9}x.cpp' ...\n"
+    with seeder.database.begin() as tx:
+        tx.step_logs.write(step.id, step.fence, line * 30)
+        tx.runs.lock(done.id)
+        tx.runs.set_labels(done.id, ["paper", "w" * 40, *(f"t{n}" for n in range(18))], "Fits.\n" + "word " * 200)
+        tx.views.save(owner=None, name="those of the paper: " + "n" * 40, query={"tag": "paper"})
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 768, 1440])
 def test_every_page(browser: Any, settings: Settings, seeder: Seeder, width: int, scheme: str) -> None:
@@ -69,12 +81,15 @@ def test_every_page(browser: Any, settings: Settings, seeder: Seeder, width: int
     seeder.lose(failed, "import")
     seeder.fail(failed, "import", code="x", what="no branches on data", where="lstm.py:41", limit="static graphs",
                 hint="use torch.where", log_tail="UserError: dynamic " * 20)  # fmt: skip
+    _write_beside(seeder, done, going)
     run = f"/runs/{done.id}"
     pages = (
-        "/runs", run, f"{run}/trials", f"{run}/trials/0", f"{run}/trials/3", f"{run}/design?kernel=blocks.0.layer2",
+        "/runs", run, f"{run}/trials", f"{run}/trials/0", f"{run}/trials/3", f"{run}/slices",
+        f"{run}/design?kernel=blocks.0.layer2",
         f"{run}/log", f"/runs/{going.id}", f"/runs/{going.id}/trials", f"/runs/{going.id}/design", f"/runs/{failed.id}",
         f"/runs/{failed.id}/log", "/compare", f"/compare?run={done.id}&run={going.id}", "/submit",
-        f"/submit?run={done.id}", "/service", "/measurements", "/login", "/runs?words=nothing-like-this",
+        f"/submit?run={done.id}", "/service",
+        "/service/storage", "/service/machine", "/measurements", "/login", "/runs?words=nothing-like-this",
     )  # fmt: skip
     faults: list[str] = []
     with (

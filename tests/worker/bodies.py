@@ -94,6 +94,8 @@ def trial(context: StepContext) -> StepResult:
 @step_kind("crash")
 def crash(context: StepContext) -> StepResult:
     note(context, "ran")
+    if context.payload.get("calm"):
+        return StepResult()
     os.kill(os.getpid(), signal.SIGSEGV)  # as native code does
     raise AssertionError("not reached")
 

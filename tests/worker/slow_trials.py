@@ -6,7 +6,8 @@ import random
 import time
 
 import penstock.services.steps.bodies  # noqa: F401 - registers them
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.space.tiling import Params
 
 _evaluate = Evaluator.evaluate

@@ -119,6 +119,30 @@ def test_a_step_that_crashes_its_worker_is_poison_with_evidence(running: Service
     assert_legal(running.events(run))
 
 
+def test_what_is_claimed_with_a_step_that_crashes_is_not_blamed(running: Service) -> None:
+    calm = [NewStep("crash", f"c{i:02}", "explore", {"calm": i != 40}, may_fail=True) for i in range(60)]
+    run = running.submit(*calm)
+    assert running.wait(run).state == RunState.SUCCEEDED
+    steps = running.steps(run)
+    assert {key for key, step in steps.items() if step.state != StepState.SUCCEEDED} == {"c40"}
+    assert {step.attempt for key, step in steps.items() if key != "c40"} == {1}
+    assert steps["c40"].attempt == 3
+    assert_legal(running.events(run))
+
+
+def test_what_is_claimed_with_a_long_step_goes_to_others(running: Service) -> None:
+    """Short steps are claimed several at once; the long one among them is the 41st."""
+    run = running.submit(*(node("sleep", f"s{i:02}", seconds=4 if i == 40 else 0) for i in range(80)))
+    assert running.wait(run).state == RunState.SUCCEEDED
+    steps, events = running.steps(run), running.events(run)
+    assert max(Counter(e.data["worker"] for e in events if e.kind == "step.claim").values()) > 1
+    ends = {key: step.finished_at for key, step in steps.items() if step.finished_at is not None}
+    assert max(ends, key=lambda key: ends[key]) == "s40"
+    assert Counter(trace(running)) == Counter(f"{key} {word}" for key in steps for word in ("started", "ended"))
+    assert {step.attempt for step in steps.values()} == {1}
+    assert_legal(events)
+
+
 def test_kills_from_outside_are_not_the_steps_fault(running: Service) -> None:
     """More of them than a step has attempts."""
     run = running.submit(node("sleep", seconds=1.5))

@@ -6,13 +6,18 @@
 (() => {
   const POLL_MS = 3000; // lists, and runs while no event stream can be had
   const SLOW_MS = 10000; // runs with a stream: ages and signs of life still move
-  const QUIET_MS = 400; // several events at once are one refresh
+  const QUIET_MS = 100; // several events at once are one refresh
+  const STREAMS = 3; // of one browser: over HTTP/1.1 it opens six connections to a service, and pages need some
 
   const live = () => document.getElementById("live");
   const mode = () => live()?.dataset.live ?? "still";
   let stream = null;
   let timer = null;
   let pending = null;
+  let asking = null; // since when an answer is awaited
+  let took = 0; // what the last answer took: a page that is dear is asked for less often
+  let endAt = 0;
+  let letGo = null; // gives this tab's place among the streams to another tab
   let lostSince = null;
   let isGone = false; // what is shown was deleted: asking on would not bring it back
 
@@ -39,29 +44,81 @@
 
   function refresh() {
     if (document.hidden || pending || isGone) return;
-    pending = setTimeout(() => {
-      pending = null;
-      live()?.dispatchEvent(new Event("refresh"));
-    }, QUIET_MS);
+    const quiet = asking ? POLL_MS : Math.max(QUIET_MS, 2 * took - (Date.now() - endAt));
+    pending = setTimeout(ask, quiet);
   }
 
-  function openStream() {
-    if (stream || mode() !== "events" || document.hidden) return;
+  function ask() {
+    clearTimeout(pending);
+    pending = null;
+    asking = Date.now();
+    live()?.dispatchEvent(new Event("refresh"));
+  }
+
+  function answered() {
+    if (!asking) return;
+    took = Math.min(Date.now() - asking, POLL_MS);
+    asking = null;
+    endAt = Date.now();
+    if (pending) {
+      clearTimeout(pending);
+      pending = null;
+      refresh();
+    }
+  }
+
+  // Many tabs of one browser share few streams: who has none hears of news from a tab that shows the same run.
+  const others = "BroadcastChannel" in window ? new BroadcastChannel("penstock news") : null;
+  const shown = () => live()?.dataset.events?.split("?")[0];
+  others?.addEventListener("message", (event) => {
+    if (!stream && event.data === shown()) refresh();
+  });
+
+  function news() {
+    others?.postMessage(shown());
+    refresh();
+  }
+
+  async function openStream() {
+    if (stream || letGo || mode() !== "events" || document.hidden) return;
+    if (!navigator.locks) {
+      listen(); // a browser gives locks to secure pages only: there a tab must hope for a connection
+      return;
+    }
+    for (let place = 0; place < STREAMS && !letGo; place += 1) {
+      await new Promise((decided) => {
+        navigator.locks
+          .request(`penstock stream ${place}`, { ifAvailable: true }, (lock) => {
+            if (!lock || letGo || document.hidden) return decided();
+            const held = new Promise((release) => (letGo = release));
+            listen();
+            decided();
+            return held;
+          })
+          .catch(decided);
+      });
+    }
+  }
+
+  function listen() {
     stream = new EventSource(live().dataset.events);
-    stream.onmessage = refresh;
+    stream.onmessage = news;
     stream.addEventListener("end", () => {
       closeStream();
-      refresh();
+      news();
     });
     stream.onerror = () => {
       // A refused stream stays closed: polling goes on, and the stream is tried again with the next tick.
       if (stream && stream.readyState === EventSource.CLOSED) closeStream();
     };
+    describe();
   }
 
   function closeStream() {
     stream?.close();
     stream = null;
+    letGo?.();
+    letGo = null;
   }
 
   function tick() {
@@ -84,6 +141,7 @@
 
   document.addEventListener("htmx:after:request", (event) => {
     const { response, text } = event.detail.ctx;
+    answered();
     if (response.status >= 400) return;
     isGone = false;
     lostSince = null;
@@ -98,6 +156,7 @@
 
   for (const name of ["htmx:error", "htmx:response:error"]) {
     document.addEventListener(name, (event) => {
+      answered();
       isGone = event.detail?.ctx?.response?.status === 404;
       lostSince ??= Date.now();
       if (isGone) closeStream();
@@ -106,13 +165,24 @@
   }
 
   // Buttons that act go through the public API; what it says is shown where the button is.
-  // numbers that a form asks for go as JSON, as any client of the API sends them
+  // What a form asks for goes as JSON, as any client of the API sends it.
+  const valueOf = (field) => {
+    if (field.type === "number") return field.valueAsNumber;
+    return field.hasAttribute("data-list") ? field.value.split(/[\s,]+/).filter(Boolean) : field.value;
+  };
   const request = (form) => {
-    const fields = [...form.querySelectorAll("input[type=number]")].map((field) => [field.name, field.valueAsNumber]);
+    const fields = [...form.elements].filter((field) => field.name).map((field) => [field.name, valueOf(field)]);
+    const method = form.dataset.api || "POST";
     const headers = { Accept: "application/json" };
-    if (!fields.length) return { method: "POST", headers };
+    if (!fields.length) return { method, headers };
     headers["Content-Type"] = "application/json";
-    return { method: "POST", headers, body: JSON.stringify(Object.fromEntries(fields)) };
+    return { method, headers, body: JSON.stringify(Object.fromEntries(fields)) };
+  };
+
+  const goTo = (address) => {
+    const isHere = new URL(address, window.location.href).href === window.location.href;
+    if (isHere) window.location.reload();
+    else window.location.assign(address);
   };
 
   document.addEventListener("submit", async (event) => {
@@ -126,8 +196,8 @@
     said.hidden = true;
     try {
       const answer = await fetch(form.action, request(form));
-      const given = await answer.json();
-      if (answer.ok && form.hasAttribute("data-goto")) window.location.assign(given.page);
+      const given = answer.status === 204 ? {} : await answer.json();
+      if (answer.ok && form.hasAttribute("data-goto")) goTo(form.dataset.goto || given.page);
       if (!answer.ok) {
         said.textContent = given.detail ?? `the service answered ${answer.status}`;
         said.hidden = false;

@@ -298,7 +298,7 @@ class NestCpp:
         shape = list(kind.get_shape())
         constants = self._constants(op.body.block)
         for dim in (d.data for d in op.dims):
-            while shape[dim] > 1:
+            while shape[dim] > 1 or not isinstance(current, str):  # what is alone is copied
                 pairs, odd = divmod(shape[dim], 2)
                 source, target = list(shape), [pairs + odd if d == dim else s for d, s in enumerate(shape)]
                 name = self._fresh("tree")
@@ -306,7 +306,7 @@ class NestCpp:
                 if prod(target) > 1:
                     self.out.add(pragmas.lanes_in_parallel(name))
                 halved = [pairs if d == dim else s for d, s in enumerate(shape)]
-                for index, choices in self._lanes(op.body.block, halved):
+                for index, choices in self._lanes(op.body.block, halved) if pairs else ():
                     left = self._index(current, source, [times(i, 2) if d == dim else i for d, i in enumerate(index)])
                     right = self._index(current, source, [twin(i) if d == dim else i for d, i in enumerate(index)])
                     lines, result = emit_body(op.body.block, [left, right], constants, self.layer, self._fresh, choices)

@@ -12,6 +12,7 @@ import torch
 
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.frontend.libraries.build import Recipe
+from penstock.compiler.frontend.libraries.cached_decoder import CachedDecoder
 from penstock.compiler.frontend.libraries.called import Arguments
 from penstock.compiler.frontend.libraries.examples import noise, numbers
 from penstock.compiler.frontend.libraries.values import bad_option, known_only, size_option
@@ -22,21 +23,34 @@ _SEQ = 16
 
 
 def recipe(reference: LibraryReference, options: dict[str, Any]) -> Recipe:
-    model_class, config_class = _classes(reference)
+    places = size_option(reference, "cache", 0)
+    model_class, config_class = _classes(reference, text=places > 0)
     config = _configured(reference, config_class, options)
     config.use_cache = False  # its caches grow and are passed; compiled models keep buffers of one size
     config.return_dict = True
+    if places:
+        return Recipe(
+            lambda: CachedDecoder(model_class._from_config(config), places, str(reference)),
+            lambda _: Arguments((_tokens(config, 1, 1, 1)[0], torch.tensor([0]))),
+        )
     return Recipe(lambda: model_class._from_config(config), lambda module: _arguments(reference, module, config))
 
 
-def _classes(reference: LibraryReference) -> tuple[Any, Any]:
-    """The class of the model and of its configuration, by `gpt2` or by `GPT2LMHeadModel`."""
+def _classes(reference: LibraryReference, text: bool) -> tuple[Any, Any]:
+    """The class of the model and of its configuration, by `gpt2` or by `GPT2LMHeadModel`.
+
+    By its type it is the bare model, or with `text` the one that gives scores of tokens.
+    """
     import transformers  # pyright: ignore[reportMissingImports]
-    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES  # pyright: ignore[reportMissingImports]
+    from transformers.models.auto.modeling_auto import (  # pyright: ignore[reportMissingImports]
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_MAPPING_NAMES,
+    )
 
     name = reference.model
-    if name in MODEL_MAPPING_NAMES:
-        found: Any = MODEL_MAPPING_NAMES[name]
+    names: Any = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES if text else MODEL_MAPPING_NAMES
+    if name in names:
+        found: Any = names[name]
         name = found if isinstance(found, str) else found[0]
     model_class: Any = getattr(transformers, name, None) if name.isidentifier() else None
     is_model = inspect.isclass(model_class) and issubclass(model_class, transformers.PreTrainedModel)

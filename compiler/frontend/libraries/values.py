@@ -16,7 +16,7 @@ from torch import nn
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.reference import LibraryReference
 
-OWN = ("batch", "seq", "input", "part", "seed")
+OWN = ("batch", "seq", "input", "part", "seed", "cache")
 """Options that are ours with every library; all others go to the library."""
 _FORBIDDEN = ("pretrained", "checkpoint", "cache_dir", "backbone", "weights", "device", "dtype", "hub")
 """In the name of an option: what would read files or the network, or leave float32 on the CPU."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from penstock.compiler.mesh.program import MeshBound, Strides
 from penstock.compiler.tasks.affine import Affine
@@ -69,10 +69,14 @@ def spread(strides: Strides, shape: Shape, to: Shape) -> Strides:
 
 
 def widened(index: KernelIndex, to: Shape) -> KernelIndex:
-    return replace(index, strides=spread(index.strides, index.shape, to), shape=to)
+    if index.shape == to:
+        return index
+    return KernelIndex(index.base, spread(index.strides, index.shape, to), to, index.pointer)
 
 
 def widened_mask(mask: KernelMask, to: Shape) -> KernelMask:
+    if mask.shape == to:
+        return mask
     return KernelMask(tuple(MeshBound(b.base, spread(b.strides, mask.shape, to)) for b in mask.bounds), to)
 
 

@@ -10,6 +10,7 @@ It is copied into every package and needs Python 3.9, numpy and, for emulation, 
 from .accelerator import Accelerator, load
 from .backends import BACKENDS, Backend, Emulation
 from .errors import PackageError
+from .generate import Generated
 from .package import Evaluation, Package, Samples, open_package
 from .ports import Port
 
@@ -19,6 +20,7 @@ __all__ = [
     "Backend",
     "Emulation",
     "Evaluation",
+    "Generated",
     "Package",
     "PackageError",
     "Port",

@@ -11,6 +11,7 @@ import numpy as np
 
 from .backends import Backend, open_backend
 from .errors import PackageError
+from .generate import Generated, Show, generate
 from .layout import Packed
 from .package import Package, SharedLayers, open_package
 from .ports import Array, Port, pad_rows, split_into_calls
@@ -125,6 +126,22 @@ class Accelerator:
             states.keep(layer, exact, answers, known)
             answers = [answer for i, answer in enumerate(answers) if i not in states.outputs]
         return exact, answers
+
+    def generate(
+        self,
+        prompt: str,
+        tokens: int,
+        *,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        seed: int | None = None,
+        show: Show | None = None,
+    ) -> Generated:
+        """A language model goes on with the prompt: by the likeliest token, or with a temperature by drawn ones.
+
+        `show` is called with each piece of text, how many tokens there are by then, and how many a second.
+        """
+        return generate(self, prompt, tokens, temperature=temperature, top_k=top_k, seed=seed, show=show)
 
     def reset(self) -> None:
         """What the model keeps between calls is as before the first one."""

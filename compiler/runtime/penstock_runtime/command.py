@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from .host import compare_whole
 from .package import Evaluation, Package, Samples, open_package
 from .ports import Array, largest_difference, same_bits, same_values
 
+SECONDS_BETWEEN = 2.0
 SHADES = " .:-=+*#%@"
 
 
@@ -49,6 +51,8 @@ def _act(accelerator: Accelerator, options: argparse.Namespace) -> int:
         return evaluate(accelerator, options.json)
     if options.example is not None:
         return example(accelerator, options.example, options.json)
+    if options.generate is not None:
+        return write_text(accelerator, options)
     return run_files(accelerator, options.input, options.output)
 
 
@@ -216,6 +220,41 @@ def example(accelerator: Accelerator, index: int, as_json: bool) -> int:
     return 0
 
 
+def write_text(accelerator: Accelerator, options: argparse.Namespace) -> int:
+    """Goes on with a prompt, on the screen as it is written; how fast, beside it."""
+    on_screen = sys.stderr.isatty()
+    said = time.monotonic()
+
+    def show(piece: str, count: int, speed: float) -> None:
+        nonlocal said
+        print(piece, end="", flush=True)
+        if on_screen and count:  # behind the text, until the next piece is written over it
+            print(f"\x1b7  [{count} tokens, {speed:.1f}/s]\x1b8", end="", flush=True, file=sys.stderr)
+        elif count and time.monotonic() - said > SECONDS_BETWEEN:
+            said = time.monotonic()
+            print(f"\n[{count} tokens, {speed:.1f}/s]", flush=True, file=sys.stderr)
+
+    made = accelerator.generate(
+        options.generate, options.tokens, temperature=options.temperature, top_k=options.top_k, seed=options.seed,
+        show=None if options.json else show,
+    )  # fmt: skip
+    backend = accelerator.backend
+    if options.json:
+        print(json.dumps({
+            "text": made.text, "tokens": made.tokens, "prompt_tokens": made.prompt_tokens, "backend": backend.name,
+            "first_seconds": made.first_seconds, "seconds": made.seconds, "tokens_per_second": made.tokens_per_second,
+        }))  # fmt: skip
+        return 0
+    print("\x1b[K" if on_screen else "", flush=True)
+    note = "" if backend.name in ("serial", "xrt") else f" ({backend.name} here: not the accelerator's speed)"
+    print(
+        f"{len(made.tokens)} tokens behind {made.prompt_tokens}, the first after {made.first_seconds:.2f} s, "
+        f"{made.tokens_per_second:.1f} a second{note}",
+        file=sys.stderr,
+    )
+    return 0
+
+
 def run_files(accelerator: Accelerator, inputs: Sequence[Path], output: Path | None) -> int:
     """Inputs from .npy files, one a port, to the screen or to a file."""
     arrays = accelerator.run_all([_read(path) for path in inputs])
@@ -242,6 +281,11 @@ def _parser() -> argparse.ArgumentParser:
     action.add_argument("--evaluate", action="store_true", help="accuracy on the held-out set")
     action.add_argument("--example", "--digit", type=int, metavar="N", help="run held-out example N")
     action.add_argument("--input", type=Path, nargs="+", metavar="X.npy", help="run arrays from files")
+    action.add_argument("--generate", metavar="PROMPT", help="a language model goes on with this text")
+    parser.add_argument("--tokens", type=int, default=64, help="how many tokens --generate writes (64)")
+    parser.add_argument("--temperature", type=float, default=0.0, help="draw tokens, instead of taking the likeliest")
+    parser.add_argument("--top-k", type=int, help="draw among the so many likeliest")
+    parser.add_argument("--seed", type=int, help="draw the same again")
     parser.add_argument("--output", type=Path, metavar="Y.npy", help="where to write the answer to --input")
     parser.add_argument("--package", type=Path, help="another package (folder or archive) than this one")
     names = ", ".join(sorted(BACKENDS))

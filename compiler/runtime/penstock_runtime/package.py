@@ -20,9 +20,12 @@ from .host import GRAPH, WHOLE, HostGraph
 from .layout import Packed
 from .ports import Array, Port
 from .state import State, States
+from .text import Characters, Tokenizer, TokenizerFile
 
 MANIFEST = "manifest.json"
 STATES = "states/states.json"
+CHARACTERS = "text/characters.npy"
+TOKENIZER = "text/tokenizer.json"
 SCHEMA = 1
 
 
@@ -149,6 +152,14 @@ class Package:
         has_expected = "model/evaluation/expected.npy" in self.paths()
         expected = self._array("model/evaluation/expected.npy") if has_expected else None
         return Evaluation(name, inputs, labels, outputs, expected)
+
+    def tokenizer(self) -> Tokenizer | None:
+        """How the model's tokens and text become each other, where it brought that."""
+        if CHARACTERS in self.paths():
+            return Characters([int(point) for point in self._array(CHARACTERS)])
+        if TOKENIZER in self.paths():
+            return TokenizerFile((self.root / TOKENIZER).read_text(encoding="utf-8"))
+        return None
 
     def host(self) -> HostGraph | None:
         """What of the model runs on this machine; None if the accelerator does all of it."""

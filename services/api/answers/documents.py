@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,6 +22,7 @@ from penstock.services.api.answers.schemas import (
     Chosen,
     ErrorOut,
     EventOut,
+    LogOut,
     ModelOut,
     ModelRef,
     Progress,
@@ -90,25 +92,33 @@ def first_figure(run: Run) -> str:
     return OBJECTIVES[asked[0] if asked[0] in OBJECTIVES else DEFAULT_OBJECTIVES[0]].figure
 
 
-def run_detail(tx: Transaction, run: Run, *, estimated: bool = False) -> RunDetail:
+def run_detail(tx: Transaction, run: Run, *, estimated: bool = False, submitted_with: Model | None = None) -> RunDetail:
     """One run with its steps (trials have a list of their own) and what it waits for.
 
     `estimated` adds when it may end, which takes a few more queries: for whoever looks, not for whoever submits.
+    A run that this transaction has submitted has no trials to be counted: its model is given.
     """
     # The event id is read first: whoever follows from it may see a change twice, but never misses one.
     last_event_id = tx.events.newest_id(run.id)
-    model = tx.models.by_ids([run.model_id])[run.model_id]
-    counts = tx.steps.counts_by_kind([run.id])[run.id]
+    steps = tx.steps.list_except(run.id, TRIAL)
+    if submitted_with is None:
+        model = tx.models.by_ids([run.model_id])[run.model_id]
+        counts = tx.steps.counts_by_kind([run.id])[run.id]
+    else:
+        model, counts = submitted_with, Counter((step.kind, step.state) for step in steps)
     found = counts.get((TRIAL, StepState.SUCCEEDED), 0)
     best = best_trials(tx, [run]).get(run.id) if found else None
-    steps = tx.steps.list_except(run.id, TRIAL)
+    tally = None if submitted_with else tx.trial_pages.tally([run.id]).get(run.id)
     attempts = tx.attempts.of_steps([step.id for step in steps if step.fence])
-    fields = _run_fields(run, model, counts, best, tx.trial_pages.tally([run.id]).get(run.id))
+    logs = tx.step_logs.running(run.id) if run.state == RunState.RUNNING else ()
+    fields = _run_fields(run, model, counts, best, tally)
     return RunDetail.model_validate(
         fields
         | {
             "estimate": estimate_of(tx, run, steps, fields["progress"]) if estimated else None,
+            "notes": run.notes,
             "summary": dict(run.summary),
+            "logs": [LogOut.model_validate(log) for log in logs],
             "steps": [step_out(step, attempts.get(step.id, ())) for step in steps],
             "waiting_for": _waiting_for(run, steps, counts),
             "last_event_id": last_event_id,
@@ -214,7 +224,7 @@ def _run_fields(
     best: BestTrial | None,
     tally: TrialTally | None,
 ) -> dict[str, Any]:
-    fields = ("id", "name", "state", "owner", "pinned", "paused", "created_at", "started_at", "finished_at")
+    fields = ("id", "name", "state", "owner", "pinned", "tags", "paused", "created_at", "started_at", "finished_at")
     return {field: getattr(run, field) for field in fields} | {
         "model": ModelRef(id=model.id, name=model.name, kind=model.kind, url=f"/v1/models/{model.id}"),
         "options": dict(run.options),

@@ -42,6 +42,7 @@ KINDS: Mapping[str, Kind] = {
     "content-not-found": Kind(404, "There is no such content"),
     "trial-not-found": Kind(404, "There is no such trial"),
     "worker-not-found": Kind(404, "There is no such worker"),
+    "view-not-found": Kind(404, "There is no such view"),
     "webhook-not-found": Kind(404, "There is no such webhook"),
     "method-not-allowed": Kind(405, "The address does not take this method"),
     "too-slow": Kind(408, "The body did not come in time"),

@@ -153,6 +153,7 @@ class RunOut(Given):
     state: RunStateName
     owner: str | None = Field(None, description="whose it is; null on a service that asks for no tokens")
     pinned: bool = Field(False, description="neither deleted nor collected until it is unpinned")
+    tags: list[str] = Field(default_factory=list, description="words by which people find it")
     paused: bool = Field(description="its trials are held back until it is resumed")
     model: ModelRef
     options: dict[str, Any]
@@ -204,11 +205,19 @@ class RunEstimate(Given):
     basis: str = Field(description="what it rests on")
 
 
+class LogOut(Given):
+    key: str = Field(description="of the step")
+    tail: str = Field(description="the last lines")
+    at: datetime = Field(description="of the worker's last sign that the log had grown")
+
+
 class RunDetail(RunOut):
     estimate: RunEstimate | None = Field(
         None, description="in GET /v1/runs/{id}; null: it is over or held back, or nothing was measured yet"
     )
+    notes: str = Field("", description="what people say of it")
     summary: dict[str, Any] = Field(description="what the run found, once it has")
+    logs: list[LogOut] = Field(default_factory=list, description="what tools of its steps write just now")
     steps: list[StepOut] = Field(description="every step but the trials, which have a list of their own")
     waiting_for: str = Field(description="why nothing moves, if so: in one sentence; else empty")
     last_event_id: int = Field(description="where to begin reading events")
@@ -273,23 +282,6 @@ class MeOut(Given):
 class LoginLink(Given):
     url: str = Field(description="to be opened with a browser")
     expires_at: datetime | None = Field(description="null: it is only the address of the pages; no token is asked for")
-
-
-class AuditOut(Given):
-    id: int
-    at: datetime
-    actor: str = Field(description="the owner of the token; `operator NAME` for commands on the service's own machine")
-    token_id: str | None
-    action: str
-    target: str
-    status: int | None = Field(description="how the request ended; null for commands")
-    request_id: str | None
-    client: str | None = Field(description="the address that it came from")
-
-
-class AuditList(Given):
-    items: list[AuditOut]
-    next_cursor: str | None = Field(description="pass as `cursor` for the next page; null on the last one")
 
 
 class RunList(Given):

@@ -78,3 +78,20 @@ class DeliveryOut(Given):
 class DeliveryList(Given):
     items: list[DeliveryOut]
     next_cursor: str | None
+
+
+class AuditOut(Given):
+    id: int
+    at: datetime
+    actor: str = Field(description="the owner of the token; `operator NAME` for commands on the service's own machine")
+    token_id: str | None
+    action: str
+    target: str
+    status: int | None = Field(description="how the request ended; null for commands")
+    request_id: str | None
+    client: str | None = Field(description="the address that it came from")
+
+
+class AuditList(Given):
+    items: list[AuditOut]
+    next_cursor: str | None = Field(description="pass as `cursor` for the next page; null on the last one")

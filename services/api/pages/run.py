@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from penstock.db import Transaction
@@ -20,13 +20,14 @@ from penstock.services.api.answers.documents import (
 )
 from penstock.services.api.answers.params import RunId
 from penstock.services.api.answers.schemas import RunDetail
+from penstock.services.api.pages.drawn import DrawnPages
 from penstock.services.api.pages.frame import Framed, page
-from penstock.services.api.plumbing.context import Ctx
+from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.jobs.runs import find_run
 from penstock.services.run_options import option_labels
 from penstock.services.step_kinds import STEP_KINDS, TRIAL, StepKey
 from penstock.web.event_lines import ORDINARY, QUIET
-from penstock.web.render import render_log, render_run
+from penstock.web.render import PageFrame, render_log, render_run
 from penstock.web.runs_view import Document
 from penstock.web.search_view import drawn_figures
 from penstock.web.trials_view import KnownTrials
@@ -37,15 +38,22 @@ SHOWN_EVENTS = 150
 
 
 @router.get("/runs/{run_id}")
-def run_page(run_id: RunId, framed: Framed, context: Ctx) -> Response:
+def run_page(run_id: RunId, request: Request, framed: Framed, context: Ctx) -> Response:
     """One run: how far it is, and what it found."""
+    with context.database.begin() as tx:
+        newest = tx.events.newest_id(find_run(tx, run_id).id)
+    drawn: DrawnPages = request.app.state.drawn
+    return page(drawn.get((run_id, newest), lambda: _draw_run(run_id, framed, context)))
+
+
+def _draw_run(run_id: str, framed: PageFrame, context: Context) -> str:
     with context.database.begin() as tx:
         run = find_run(tx, run_id)
         detail = run_detail(tx, run)
         trials = KnownTrials(marks=trial_marks(tx, run), model=model_trial(tx, run, detail))
         files = files_of(tx, run)
         newest = tx.events.newest(run.id, 1)
-    html = render_run(
+    return render_run(
         framed,
         run_document(detail),
         step_kinds=STEP_KINDS,
@@ -55,7 +63,6 @@ def run_page(run_id: RunId, framed: Framed, context: Ctx) -> Response:
         artifacts=files,
         last_news=newest[0].at.isoformat() if newest else None,
     )
-    return page(html)
 
 
 @router.get("/runs/{run_id}/log")

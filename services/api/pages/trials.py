@@ -25,13 +25,16 @@ from penstock.services.api.plumbing.context import Ctx
 from penstock.services.jobs.runs import find_run, no_trial
 from penstock.services.run_options import PlainText
 from penstock.services.step_kinds import TRIAL, StepKey
-from penstock.web.render import render_trial, render_trials
+from penstock.web.render import render_slices, render_trial, render_trials
 from penstock.web.runs_view import Document
+from penstock.web.search_view import axes_of, known_axis
 from penstock.web.trials_view import PAGE_ROWS, STATES, KnownTrials, TrialQuery
 
 router = APIRouter(include_in_schema=False)
 
 CSV_ROWS = 500
+MOST_SAMPLED = 2_000
+"""Trials that slices are drawn of: every so many where there are more."""
 _MOST_PAGES = 10_000
 _FILTER = re.compile(r"([A-Za-z_][\w.]{0,119})(<=|>=|=)(\S{1,80})")
 
@@ -105,6 +108,18 @@ def trial_page(
         front = [one.number for one in front_out(tx, run, None).items]
     trial = trial_detail(row, chosen_trial(run), found.design if found else None).model_dump(mode="json")
     return page(render_trial(framed, run_document(detail), trial, model=model, front=front, objectives=OBJECTIVES))
+
+
+@router.get("/runs/{run_id}/slices")
+def slices_page(run_id: RunId, framed: Framed, context: Ctx, across: QueryText = "", down: QueryText = "") -> Response:
+    """What each parameter does to what the search wants first, and two of them together."""
+    with context.database.begin() as tx:
+        run = find_run(tx, run_id)
+        detail = run_detail(tx, run)
+        axis = axes_of(run.options.get("objectives") or (), OBJECTIVES)[0]
+        known = known_axis(axis, trial_marks(tx, run)[:1])
+        count, sample = tx.trial_pages.sample(run.id, known.figure, MOST_SAMPLED)
+    return page(render_slices(framed, run_document(detail), sample, count, known, across, down))
 
 
 def _rows(

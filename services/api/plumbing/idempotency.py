@@ -91,6 +91,13 @@ def once(
     return JSONResponse(known.body, status_code=known.status, headers={**(known.headers or {}), REPLAYED: "true"})
 
 
+class _Written(JSONResponse):
+    """A document written by its model, which takes a third of the time."""
+
+    def render(self, content: BaseModel) -> bytes:
+        return content.model_dump_json().encode()
+
+
 def json_response(document: BaseModel, status: int, headers: dict[str, str]) -> JSONResponse:
     """A document as a response whose body can be kept for replay."""
-    return JSONResponse(document.model_dump(mode="json"), status_code=status, headers=headers)
+    return _Written(document, status_code=status, headers=headers)

@@ -9,7 +9,8 @@ from fastapi import APIRouter, Query, Request
 from penstock.db.repositories.base import BadCursorError
 from penstock.services.api.answers.params import PROBLEMS, NumberCursor, PageLimit
 from penstock.services.api.answers.problems import Problem
-from penstock.services.api.answers.schemas import AuditList, AuditOut, LoginLink, MeOut
+from penstock.services.api.answers.schemas import LoginLink, MeOut
+from penstock.services.api.answers.upkeep import AuditList, AuditOut
 from penstock.services.api.plumbing.accounts import LATER_LINK, make_ticket
 from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Ctx

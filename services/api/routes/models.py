@@ -118,7 +118,7 @@ def check_model(
             intake(context).check_disk()
             most, quotas = context.options.max_waiting_runs, context.options.quotas
             run = runs.check_model(tx, model, options, owner=caller.owner, most_waiting=most, quotas=quotas)
-            document = run_detail(tx, run)
+            document = run_detail(tx, run, submitted_with=model)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)
 

@@ -44,7 +44,7 @@ def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: Idem
             run = runs.start_run(
                 tx, model, options, name=asked.name, owner=caller.owner, most_waiting=most, quotas=quotas
             )
-            document = run_detail(tx, run)
+            document = run_detail(tx, run, submitted_with=model)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)
 
@@ -64,6 +64,7 @@ def list_runs(
     ] = "",
     owner: Annotated[PlainText | None, Query(max_length=200, description="only runs of this owner")] = None,
     platform: Annotated[PlainText | None, Query(max_length=64, description="only runs for this platform")] = None,
+    tag: Annotated[PlainText, Query(max_length=40, description="only runs with this tag")] = "",
 ) -> RunList:
     """Runs, the newest first."""
     check_cursor(cursor, "run")
@@ -72,7 +73,7 @@ def list_runs(
             find_model(tx, model, where="query.model")
         page = tx.runs.list(
             cursor=cursor, limit=limit, states=state or (), model_id=model, owner=owner, platform=platform,
-            words=words,
+            words=words, tag=tag,
         )  # fmt: skip
         return RunList(items=run_list(tx, page.items), next_cursor=page.next_cursor)
 

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from penstock.compiler.errors import PenstockError
 from penstock.db.schema.records import Step, Trial
 from penstock.dse.evaluation.choosing import choosable, place_of, select_best
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.rungs import BEST, WIDER
 from penstock.dse.search.study import Told
@@ -71,7 +72,7 @@ class TriedTrials:
 
     def evaluations(self, evaluator: Evaluator) -> dict[int, Evaluation]:
         """The best trials' designs, by their trials' numbers."""
-        return {t.number: evaluator.evaluate(t.params) for t in self.best()}
+        return {t.number: evaluator.assume(t.params) for t in self.best()}
 
 
 def first_of_each(ordered: Iterable[T], content: Callable[[T], Any]) -> list[T]:

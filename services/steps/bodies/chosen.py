@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.compiler.package.decorating import Decorating
 from penstock.compiler.package.report import SynthesisInfo
-from penstock.dse.evaluation.evaluate import Evaluation
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.fifo import total_bits
 from penstock.dse.finishing.finish import Finished
 from penstock.dse.memory import memory_svg

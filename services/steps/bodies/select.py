@@ -10,7 +10,8 @@ from penstock.compiler.evidence import EVIDENCE, Evidence
 from penstock.compiler.package.report_search import ProfileUse
 from penstock.db.schema.records import Step
 from penstock.dse.evaluation.choosing import pareto_front
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs import Measured, Ranked, in_order
 from penstock.dse.rungs.vitis import VITIS_RUNGS, vitis_lacks
 from penstock.services.jobs.explanation import explained, in_words
@@ -84,7 +85,7 @@ def _choose(
     bench = bench_of(context)
     if not measured_in_steps(context.options):
         return choose(evaluator, candidates, options.evidence, bench=bench, progress=bench.progress)
-    ranked = in_order(list(_measured(context, candidates).values()))
+    ranked = in_order(list(_measured(context, evaluator, candidates).values()))
     found: list[Evidence] = [r.measured.evidence for r in ranked if r.measured is not None]
     evidence = found[0] if found else options.evidence
     if evidence in VITIS_RUNGS and (lacking := vitis_lacks(evaluator.platform)):
@@ -100,12 +101,12 @@ def _fallback(context: StepContext) -> str:
     return next((why for why in reasons if why), "")
 
 
-def _measured(context: StepContext, candidates: Mapping[int, Evaluation]) -> dict[int, Ranked]:
+def _measured(context: StepContext, evaluator: Evaluator, candidates: Mapping[int, Evaluation]) -> dict[int, Ranked]:
     """What the steps found of each candidate. Where some workers had weaker evidence only, that is not compared."""
     found: dict[int, Ranked] = {}
     for step in _of_turn(context, steps_of(context, MEASURE, "succeeded")):
         number = int(step.payload["number"])
-        found[number] = Ranked(candidates[number], Measured.from_json(step.result[MEASURED]))
+        found[number] = Ranked(evaluator.proven(candidates[number]), Measured.from_json(step.result[MEASURED]))
     for step in _of_turn(context, steps_of(context, MEASURE, "failed")):
         number, error = int(step.payload["number"]), failure_of(step)
         found[number] = Ranked(candidates[number], None, error.one_line(), error)

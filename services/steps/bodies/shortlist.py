@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.dse.evaluation.choosing import setting_of
 from penstock.dse.rungs import shortlist as promoted
 from penstock.services.run_options import RunOptions
 from penstock.services.step_kinds import SHORTLIST
@@ -20,6 +21,8 @@ def shortlist(context: StepContext) -> StepResult:
     options = RunOptions.stored(context.options)
     evaluator = evaluator_of(context)
     candidates = TriedTrials.read(context, options.goal).evaluations(evaluator)
-    chosen = {id(one) for one in promoted(evaluator, list(candidates.values()), options.evidence, bench_of(context))}
-    numbers = [number for number, one in candidates.items() if id(one) in chosen]
+    chosen = {
+        setting_of(one) for one in promoted(evaluator, list(candidates.values()), options.evidence, bench_of(context))
+    }
+    numbers = [number for number, one in candidates.items() if setting_of(one) in chosen]
     return StepResult({"trials": numbers}, new_steps=measure_steps(numbers, context.turn))

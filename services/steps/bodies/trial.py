@@ -12,7 +12,8 @@ from __future__ import annotations
 import time
 
 from penstock.db.schema.records import TrialSummary
-from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.search.samplers import within
 from penstock.dse.search.study import Study
 from penstock.services.jobs.space import whole
@@ -51,7 +52,7 @@ def _earlier_answer(context: StepContext, study: Study, evaluator: Evaluator) ->
     with context.hold():
         study.fail(number, retry=True)  # changes nothing if it is finished
         told = study.trial(number)
-    return (number, evaluator.evaluate(told.params)) if told.state == "complete" else None
+    return (number, evaluator.assume(told.params)) if told.state == "complete" else None
 
 
 def _answer(context: StepContext, study: Study, evaluator: Evaluator) -> tuple[int, Evaluation]:
@@ -64,7 +65,7 @@ def _answer(context: StepContext, study: Study, evaluator: Evaluator) -> tuple[i
     try:
         context.remember({_NUMBER: asked.number})
         context.check()
-        evaluation = evaluator.evaluate(asked.params)
+        evaluation = evaluator.assume(asked.params)
         context.check()
         with context.hold():
             counted = study.tell(asked.number, evaluation.values, evaluation.constraints)

@@ -1,0 +1,220 @@
+"""What computes the addresses of a pipeline: shifts, additions, multipliers, and products with an addition in one DSP.
+
+An array is a row of words: row · length + column, dimension by dimension, within the bank that an access meets. A
+length of two binary digits with signs (240 = 256 - 16) costs an addition; every other one a multiplier. The tool builds
+product and addition as one DSP with three stages where both happen in one basic block and nobody else uses the product;
+else the product is made of LUTs within a cycle, or of a DSP from 11 bits on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from penstock.compiler.hls_in.dependence import pinned
+from penstock.compiler.hls_in.graph import KernelValue, LinearForm
+from penstock.compiler.hls_in.records import Pipeline, Straight
+from penstock.compiler.hls_in.storage import Counter, KernelArray
+
+Moment = tuple[int, float]
+"""A cycle, and nanoseconds into it."""
+_MAC_STAGES = 3
+_ADD = 0.9
+_LUT_BITS = 10
+"""The widest operand of a multiplier without DSPs; a constant counts with its sign."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A value on the way to an address. `level` is the innermost counter that it moves with; -1 is none."""
+
+    key: object
+    level: int
+    bits: int
+    sum_of: tuple[_Product, _Part] | None = None
+    divided: bool = False
+
+
+@dataclass(frozen=True)
+class _Product:
+    part: _Part
+    length: int
+
+    @property
+    def multiplies(self) -> bool:
+        return self.part.level >= 0 and signed_digits(self.length) > 2
+
+
+@dataclass
+class AddressPlan:
+    """When each access has its address, and the DSPs that make addresses."""
+
+    ready: dict[KernelValue, Moment] = field(default_factory=dict[KernelValue, Moment])
+    dsp: int = 0
+
+
+def signed_digits(number: int) -> int:
+    """Digits other than 0 in the shortest sum of powers of two with signs."""
+    digits = 0
+    while number:
+        if number & 1:
+            digits += 1
+            number -= 2 - (number & 3)
+        number >>= 1
+    return digits
+
+
+class AddressPlanner:
+    def __init__(self, item: Pipeline | Straight, nodes: Iterable[KernelValue], budget: float) -> None:
+        self.counters = item.counters if isinstance(item, Pipeline) else []
+        self.position = {counter: i for i, counter in enumerate(self.counters)}
+        self.budget = budget
+        self.accesses = [
+            n for n in nodes if n.op in ("load", "store") and n.array is not None and not n.array.registers
+        ]
+        self.blocks = self._first_blocks(item)
+        self.sums: dict[tuple[object, int], set[object]] = {}
+        """The different additions that use a product."""
+        self.units: set[object] = set()
+        self.dsp = 0
+
+    def plan(self) -> AddressPlan:
+        whole: dict[KernelValue, _Part] = {}
+        for node in self.accesses:
+            found = self._address(node)
+            if found is not None:
+                whole[node] = found
+        made: dict[object, Moment] = {}
+        ready = {node: self._when(part, made) for node, part in whole.items()}
+        return AddressPlan(ready, self.dsp)
+
+    def _address(self, node: KernelValue) -> _Part | None:
+        array, index = node.array, node.args[1:] if node.op == "store" else node.args
+        assert array is not None
+        total: _Part | None = None
+        for d, arg in enumerate(index):
+            if arg.linear is None:
+                return None
+            length = self._length(array, d)
+            if length <= 1:
+                continue
+            part = self._within(array, d, arg.linear)
+            total = part if total is None else self._sum(total, length, part)
+        return total
+
+    def _written_out(self, linear: LinearForm) -> _Part | None:
+        """row · length + column of an array that the source itself made flat."""
+        rows = [(c, f) for c, f in linear.terms if signed_digits(abs(f)) > 2]
+        if len(rows) != 1 or rows[0][1] < 0 or len(linear.terms) < 2:
+            return None
+        counter, length = rows[0]
+        rest = LinearForm(linear.base, tuple(term for term in linear.terms if term != rows[0]))
+        row = _Part((((counter, 1),), 0), self.position.get(counter, -1), max(1, (counter.trip - 1).bit_length()))
+        level = max((self.position.get(c, -1) for c, _ in rest.terms), default=-1)
+        column = _Part((rest.terms, rest.base), level, max(1, max(rest.range[1], 0).bit_length()))
+        return self._sum(row, length, column)
+
+    def _sum(self, row: _Part, length: int, column: _Part) -> _Part:
+        product = _Product(row, length)
+        key = ("sum", row.key, length, column.key)
+        if product.multiplies:
+            self.sums.setdefault((row.key, length), set()).add(key)
+        bits = row.bits + (length - 1).bit_length()
+        return _Part(key, max(row.level, column.level), bits, (product, column))
+
+    @staticmethod
+    def _length(array: KernelArray, d: int) -> int:
+        _, factor = array.partition.get(d, ("none", 1))
+        return -(-array.dims[d] // factor)
+
+    def _within(self, array: KernelArray, d: int, linear: LinearForm) -> _Part:
+        """An index within its bank."""
+        way, factor = array.partition.get(d, ("none", 1))
+        level = max((self.position.get(c, -1) for c, _ in linear.terms), default=-1)
+        bits = max(1, max(linear.range[1], 0).bit_length())
+        if factor == 1:
+            return self._written_out(linear) or _Part((linear.terms, linear.base), level, bits)
+        if way == "cyclic" and all(f % factor == 0 for _, f in linear.terms):
+            inner = tuple((c, f // factor) for c, f in linear.terms)
+            return _Part((inner, linear.base // factor), level, max(1, bits - factor.bit_length() + 1))
+        divided = way == "cyclic" and factor & (factor - 1) != 0
+        key = ("within", way, factor, linear.terms, linear.base)
+        return _Part(key, level, bits, divided=divided)
+
+    def _when(self, part: _Part, made: dict[object, Moment], before_dsp: bool = False) -> Moment:
+        """When a part is there. `before_dsp`: its addition is done by the DSP that multiplies with it."""
+        if part.level < 0:
+            return 0, 0.0
+        if (part.key, before_dsp) in made:
+            return made[part.key, before_dsp]
+        if part.sum_of is None:
+            moment = self._divide(part) if part.divided else (0, 0.0)
+        else:
+            product, column = part.sum_of
+            if product.multiplies and not before_dsp and self._together(product, column, part):
+                at, offset = max(self._when(product.part, made, True), self._when(column, made))
+                moment = at + (offset > _ADD) + _MAC_STAGES, 0.0
+                self._build(("mac", part.key))
+            else:
+                moment = max(self._product(product, made), self._when(column, made))
+                if not before_dsp and column.key != ((), 0):
+                    moment = self._add(moment)
+        made[part.key, before_dsp] = moment
+        return moment
+
+    def _product(self, product: _Product, made: dict[object, Moment]) -> Moment:
+        moment = self._when(product.part, made)
+        digits = signed_digits(product.length)
+        if product.part.level < 0 or digits == 1:
+            return moment
+        if digits == 2:
+            return self._add(moment)
+        if max(product.part.bits, product.length.bit_length() + 1) > _LUT_BITS:
+            self._build(("mul", product.part.key, product.length))
+        return moment[0] + 1, 0.0
+
+    def _divide(self, part: _Part) -> Moment:
+        """By a constant: a product with its reciprocal, two bits wider than what is divided."""
+        if part.bits + 2 > _LUT_BITS:
+            self._build(("div", part.key))
+        return 1, 0.0
+
+    def _build(self, key: object) -> None:
+        if key not in self.units:
+            self.units.add(key)
+            self.dsp += 1
+
+    def _add(self, moment: Moment) -> Moment:
+        at, offset = moment
+        return (at + 1, _ADD) if offset + _ADD > self.budget else (at, offset + _ADD)
+
+    def _together(self, product: _Product, column: _Part, total: _Part) -> bool:
+        """Whether a product and its addition become one DSP."""
+        if column.level < 0 or len(self.sums[product.part.key, product.length]) > 1:
+            return False
+        return not any(product.part.level < at <= total.level for at in self.blocks)
+
+    def _first_blocks(self, item: Pipeline | Straight) -> set[int]:
+        """Counters (by position) in whose first iteration alone something happens: a basic block of its own, which
+        parts what is computed before the inner loop from what is computed in it."""
+        if not isinstance(item, Pipeline) or not item.counters:
+            return set()
+        stored = {(n.array, *(a.linear for a in n.args[1:])) for n in self.accesses if n.op == "store"}
+        begun: set[object] = set()
+        """Words that begin with a constant: they live in a register of the inner loop."""
+        found: set[int] = set()
+        for node in item.graph.nodes:
+            if node.op not in ("load", "store", "take", "put", "dead") or node.guard is None:
+                continue
+            begins = node.op == "store" or (node.op == "dead" and node.array is not None)
+            if begins and node.guard in item.sunk and node.args[0].constant:
+                begun.add((node.array, *(a.linear for a in node.args[1:])))
+                continue
+            found.update(self.position[c] for c, at in pinned(node.guard).items() if at == 0 and c in self.position)
+        innermost: Counter = item.counters[-1]
+        for node in self.accesses:
+            word = (node.array, *(a.linear for a in node.args))
+            still = all(a.linear is not None and innermost not in dict(a.linear.terms) for a in node.args)
+            if node.op == "load" and still and word in stored and word not in begun:
+                found.add(len(item.counters) - 1)
+        return found

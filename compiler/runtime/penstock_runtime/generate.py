@@ -1,0 +1,149 @@
+"""A language model goes on with a text: token for token, with what it keeps between calls on the accelerator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from .errors import PackageError
+from .host import HostGraph
+from .package import Package, SharedLayers
+from .ports import Array, Port
+
+Show = Callable[[str, int, float], None]
+"""Is told what was written, how many tokens there are now, and how many a second."""
+_HALF = "\ufffd"
+"""Stands where a character's bytes are not all there yet."""
+
+
+class CalledModel(Protocol):
+    """What of a loaded package is needed here: the model's ports, and its calls."""
+
+    @property
+    def package(self) -> Package: ...
+
+    @property
+    def inputs(self) -> Sequence[Port]: ...
+
+    @property
+    def layers(self) -> SharedLayers | None: ...
+
+    @property
+    def host(self) -> HostGraph | None: ...
+
+    def run_call(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]: ...
+
+    def reset(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Generated:
+    text: str
+    """The prompt and what follows it."""
+    tokens: list[int]
+    """What was written, without the prompt's."""
+    prompt_tokens: int
+    first_seconds: float
+    """Until the first token was there."""
+    seconds: float
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of all calls: the prompt's tokens are calls as well."""
+        return (self.prompt_tokens + len(self.tokens) - 1) / self.seconds
+
+
+def generate(
+    accelerator: CalledModel,
+    prompt: str,
+    tokens: int,
+    *,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    seed: int | None = None,
+    show: Show | None = None,
+) -> Generated:
+    """Goes on with the prompt by so many tokens: the likeliest, or with a temperature one drawn from the `top_k`."""
+    choose = _chooser(temperature, top_k, seed)
+    tokenizer = accelerator.package.tokenizer()
+    if tokenizer is None:
+        raise PackageError("this package brings no tokenizer", "return one with the model: see docs/package.md")
+    given = tokenizer.encode(prompt)
+    _check_length(accelerator, len(given), tokens)
+    accelerator.reset()
+    began = first = time.perf_counter()
+    written: list[int] = []
+    shown = tokenizer.decode(given)
+    if show is not None:
+        show(shown, 0, 0.0)
+    for place in range(len(given) + tokens - 1):
+        token = given[place] if place < len(given) else written[-1]
+        scores = _scores(accelerator, token, place)
+        if place < len(given) - 1:
+            continue
+        written.append(choose(scores))
+        first = time.perf_counter() if len(written) == 1 else first
+        text = tokenizer.decode([*given, *written])
+        if show is not None and not text.endswith(_HALF):
+            show(text[len(shown) :], len(written), (place + 1) / (time.perf_counter() - began))
+            shown = text
+    seconds = time.perf_counter() - began
+    return Generated(tokenizer.decode([*given, *written]), written, len(given), first - began, seconds)
+
+
+def places_of(graphs: Sequence[Mapping[str, Any]], place: str | None) -> int | None:
+    """How many tokens the model has room for: entries in its table of places, rows in its caches; None if any.
+
+    `graphs` are what of it runs on the host, `place` is the input that says where a token stands.
+    """
+    limits = [int(size) for graph in graphs for size in graph.get("positions", {}).values()]
+    limits += [int(size) for graph in graphs for name, size in graph["tables"].items() if name == place]
+    return min(limits, default=None)
+
+
+def _check_length(accelerator: CalledModel, given: int, tokens: int) -> None:
+    if tokens < 1:
+        raise PackageError(f"{tokens} tokens are asked for", "ask for at least one")
+    if not given:
+        raise PackageError("the prompt is empty", "begin with at least one token")
+    inputs, graphs = accelerator.inputs, (accelerator.layers and accelerator.layers.graph, accelerator.host)
+    places = places_of([g.document for g in graphs if g is not None], inputs[1].name if len(inputs) > 1 else None)
+    if places is not None and given + tokens - 1 > places:
+        room = places - given + 1
+        raise PackageError(
+            f"the prompt has {given} tokens and {tokens} more are asked for, the model has places for {places}",
+            f"ask for at most {room}" if room > 0 else f"a prompt has at most {places} tokens here",
+        )
+
+
+def _scores(accelerator: CalledModel, token: int, place: int) -> Array:
+    """Of every token that may come next."""
+    values = [token, place][: len(accelerator.inputs)]
+    inputs = [np.full(port.shape, value, port.dtype) for port, value in zip(accelerator.inputs, values)]
+    scores = np.asarray(accelerator.run_call(inputs)[1][0], np.float64).reshape(-1)
+    if np.isnan(scores).any() or not np.isfinite(scores.max()):
+        raise PackageError(f"the model's scores at token {place} are not numbers", "check the weights of the model")
+    return scores
+
+
+def _chooser(temperature: float, top_k: int | None, seed: int | None) -> Callable[[Array], int]:
+    if not 0.0 <= temperature < float("inf"):
+        raise PackageError(f"the temperature is {temperature}", "0 for the likeliest token, above for drawn ones")
+    if top_k is not None and top_k < 1:
+        raise PackageError(f"the choice is among {top_k} tokens", "choose among at least one")
+    if not temperature:
+        if top_k is not None or seed is not None:
+            raise PackageError("without a temperature nothing is drawn", "give a temperature, for example 0.8")
+        return lambda scores: int(scores.argmax())
+    draw: Any = np.random.default_rng(seed)
+
+    def chosen(scores: Array) -> int:
+        likely = np.argsort(-scores, kind="stable")[:top_k]
+        odds = np.exp((scores[likely] - scores[likely[0]]) / temperature)
+        return int(draw.choice(likely, p=odds / odds.sum()))
+
+    return chosen

@@ -1,0 +1,110 @@
+"""What a setting comes to: its design, figures and costs, and how these meet the goal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from penstock.compiler.design import Design
+from penstock.compiler.evidence import Evidence
+from penstock.dse.evaluation.energy import RunCost
+from penstock.dse.evaluation.objectives import (
+    BANDWIDTH_SHARE,
+    DEFAULT_GOAL,
+    DIE_SHARE,
+    FIFO_BITS,
+    ROUTING,
+    ROUTING_SHARE,
+    UNBOUNDED,
+    Goal,
+    shortage,
+)
+from penstock.dse.evaluation.routing import RoutingUse
+from penstock.dse.space.tiling import Value
+from penstock.profiling.model import DesignFigures
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One point of the search: what a design costs, as far as the model says, and how that meets the goal."""
+
+    params: Mapping[str, Value]
+    design: Design
+    figures: DesignFigures
+    shares: Mapping[str, float]
+    cost: RunCost
+    goal: Goal = DEFAULT_GOAL
+    fullest_die: float | None = None
+    """The share that its fullest die takes, above 1 where tasks cannot be divided among the dies; None of one die."""
+    routing: RoutingUse | None = None
+    """What is nearest to the limits of routing; None where the platform has none."""
+    evidence: Evidence = "modelled"
+    sizing_note: str = ""
+    """What sizing its FIFOs left undone, where its budget ended first."""
+    assumed: bool = False
+    """Nothing has shown yet that it runs through: FIFOs where paths meet are as deep as the model says."""
+
+    @cached_property
+    def measures(self) -> dict[str, float]:
+        """Every figure by its name, as objectives, limits and a trial's record speak of them."""
+        return self.measures_at(self.figures.latency, self.figures.interval)
+
+    def measures_at(self, latency: int, interval: int) -> dict[str, float]:
+        """The same with times that a stronger rung found: energy and bandwidth go with them."""
+        latency_us = latency / self.design.clock_mhz
+        energy = self.cost.energy_uj(latency_us)
+        busy = self.figures.memory_cycles
+        return {
+            "latency_cycles": float(latency),
+            "latency_us": latency_us,
+            "interval_cycles": float(interval),
+            "interval_us": interval / self.design.clock_mhz,
+            "resource_share": min(max(self.shares.values()), UNBOUNDED),
+            "energy_uj": energy,
+            "power_w": energy / latency_us,
+            "traffic_bytes": float(self.cost.traffic_bytes),
+            FIFO_BITS: float(sum(c.depth * c.bits for c in self.figures.channels if c.kind == "stream")),
+            **({} if busy is None else {BANDWIDTH_SHARE: busy / interval}),
+            **({} if self.fullest_die is None else {DIE_SHARE: min(self.fullest_die, UNBOUNDED)}),
+            **({} if self.routing is None else {ROUTING_SHARE: self.routing.share}),
+        } | {f"{name}_share": min(share, UNBOUNDED) for name, share in self.shares.items()}
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """What the goal keeps small, the most important first."""
+        return self.goal.values(self.measures)
+
+    @property
+    def constraints(self) -> dict[str, float]:
+        """By how much each resource and each of the goal's limits is missed: feasible means none above 0."""
+        return self.goal.constraints(self.measures)
+
+    @property
+    def feasible(self) -> bool:
+        return all(violation <= 0 for violation in self.constraints.values())
+
+    @property
+    def may_be_chosen(self) -> bool:
+        """It keeps the limits, or misses the dies alone, which are then left to the tools."""
+        return shortage(self.constraints)[1] <= 0
+
+    @property
+    def binding_resource(self) -> str:
+        """The resource that is nearest to its limit, or farthest beyond it."""
+        return max(self.shares, key=lambda name: self.shares[name])
+
+    @property
+    def explanation(self) -> str:
+        """Why this design is as fast and as large as it is, in one sentence or two."""
+        slowest = next(t for t in self.figures.tasks if t.name == self.figures.bottleneck)
+        text = (
+            f"{slowest.name} sets the pace: {slowest.iterations} iterations, {slowest.ii_reason}. "
+            f"{self.binding_resource} is at {self.shares[self.binding_resource]:.0%} of its limit."
+        )
+        if self.routing is not None and ROUTING in self._exceeded():
+            text = f"{text} It would not route: {self.routing.what}."
+        return text if self.feasible else f"{text} Over the limit: {', '.join(self._exceeded())}."
+
+    def _exceeded(self) -> list[str]:
+        return [name for name, violation in self.constraints.items() if violation > 0]

@@ -1,0 +1,106 @@
+"""Loads that share ports: what is small passes first and is held whole, no amount of running ahead stops a design."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from random import Random
+
+import pytest
+
+from penstock.compiler.plan.parts import Loading
+from penstock.compiler.plan.planner import Planner
+from penstock.compiler.plan.port_tasks import whole_bits
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Program
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.fifo import safe_depths
+from penstock.dse.space.fitted import IN_TURN
+from penstock.dse.space.tiling import TilingOptions
+from penstock.profiling.simulated import simulate_design
+from tests.compiler.designs import Dense, build_network
+
+AHEAD = (0, 1 << 12, 1 << 17, 1 << 22)
+
+
+def layers(seed: int, *sizes: int) -> Program:
+    """Each has weights and a bias of its own."""
+    first, *others = sizes
+    return build_network("int8", None, first, tuple(Dense(n, True, n % 3 == 0) for n in others), seed=seed)
+
+
+def evaluator_of(program: Program, *limits: str) -> Evaluator:
+    goal = Goal.of(("latency",), limits) if limits else None
+    return Evaluator.create(program, "u55c", options=TilingOptions(weights="stream"), goal=goal)
+
+
+def with_ahead(evaluator: Evaluator, ahead: int) -> Evaluation:
+    found = evaluator.evaluate({"overall_unroll_size": 4096, "default_tile_size": 64}).design
+    assert found.stripes == 32
+    return evaluator.evaluate_design(replace(found, prefetch_bits=ahead, fifo_depths={}))
+
+
+def test_what_is_small_passes_before_the_weights_wanted_before_it() -> None:
+    evaluator = evaluator_of(layers(1, 256, 256, 128))
+    design = with_ahead(evaluator, 1 << 17).design
+    (kernel,) = Planner(evaluator.space.graph, evaluator.platform).plan(design).kernels
+    loads = {
+        part.turn: part.does.transfer.words for part in kernel.parts if isinstance(part.does, Loading) and part.ports
+    }
+    sizes = [words.bits * words.kind.token_count for _, words in sorted(loads.items())]
+    large = [n for n, bits in enumerate(sizes) if bits > whole_bits(1 << 17)]
+    assert large, "the first layer's weights are too large to be held"
+    assert all(bits <= whole_bits(1 << 17) for bits in sizes[: large[0]])
+    assert large[0] > 0, "its bias is wanted after them, and passes before"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_amount_of_running_ahead_stops_a_design(seed: int) -> None:
+    draw = Random(seed)
+    sizes = [draw.choice((64, 96, 128, 256, 320)) for _ in range(7)]
+    evaluator = evaluator_of(layers(seed, *sizes))
+    latencies: list[int] = []
+    for ahead in AHEAD:
+        found = with_ahead(evaluator, ahead)
+        network, depths = evaluator.assembler.network(found.design), dict(found.design.fifo_depths)
+        simulated = simulate_design(network, load_platform("u55c"), evaluator.clock_mhz, depths=depths)
+        assert simulated.deadlock is None
+        latencies.append(simulated.latency)
+        shared = [
+            c for c in found.figures.channels if c.prefetch is not None and c.prefetch.shared and c.prefetch.depth
+        ]
+        assert shared
+        for c in shared:
+            covered = c.prefetch.depth * c.bits if c.prefetch else 0
+            parts = c.prefetch.parts if c.prefetch else 1
+            assert depths[c.name] * c.bits <= max(ahead / parts, covered, 2 * c.bits)
+    assert latencies[-1] <= latencies[0]
+
+
+def test_a_tensor_that_is_held_whole_is_held_whole() -> None:
+    evaluator = evaluator_of(layers(3, *[64] * 18))
+    channels = with_ahead(evaluator, 1 << 17).figures.channels
+    small = [c for c in channels if c.prefetch is not None and c.prefetch.shared and c.prefetch.depth]
+    assert small
+    assert all(safe_depths(channels)[c.name] >= c.tokens for c in small)
+
+
+def test_lanes_in_turn_take_the_least_sum_of_times() -> None:
+    evaluator = evaluator_of(layers(5, 64, 1024, 64, 256))
+    plain = evaluator.space.fitted_setting()
+
+    def times(in_turn: bool) -> int:
+        kernels = evaluator.space.design({**plain, IN_TURN: in_turn, "limit_share": 10}).kernels
+        return sum(prod(op.trips) // kernels[op.layer].lanes for op in evaluator.space.graph.operations)
+
+    assert times(True) < times(False)
+
+
+def test_fifo_bits_can_be_limited() -> None:
+    program = layers(1, *[256] * 6)
+    deep, shallow = (with_ahead(evaluator_of(program), ahead).measures["fifo_bits"] for ahead in (1 << 22, 0))
+    assert shallow < deep
+    limited = evaluator_of(program, f"fifo_bits<={(shallow + deep) / 2}")
+    assert with_ahead(limited, 1 << 22).constraints["fifo_bits"] > 0
+    assert with_ahead(limited, 0).constraints["fifo_bits"] <= 0
