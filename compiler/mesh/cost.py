@@ -112,9 +112,10 @@ class MappingCost:
                 base = (each * here[:, :, None]).sum(axis=1)
                 start = np.where(here, starts, 0.0).max(axis=1)
                 rate = np.where(hoisted, tiles / waves / steps, 0.0)
-                late = np.arange(count) > np.where(here, np.arange(count), -1).max(axis=1)[:, None]
+                last_here: Ints = np.where(here, np.arange(count), -1).max(axis=1)
+                late = np.arange(count) > last_here[:, None]
                 mean = _mixed_round(float(compute), base, start, rate, each, events, late)
-                with_one = base + (each * (hoisted & ~late & (tiles >= waves))[:, :, None]).sum(axis=1)
+                with_one: Floats = base + (each * (hoisted & ~late & (tiles >= waves))[:, :, None]).sum(axis=1)
                 stall = _alone(float(compute), with_one + out, start) - _alone(float(compute), with_one, start)
                 rounds = float(kind.rounds[p])
                 own = rounds * (mean - compute) + stall * behind * (1 - 1 / self.mapping.waves)

@@ -115,7 +115,7 @@ def run_waves(
     for load in range(loads):
         p = phase_of[load]
         first = 0
-        while first < waves and counted(loops, places, const[p], by[p], first, wanted) == 0:
+        while first < waves and counted(loops, places, int(const[p]), by[p], first, wanted) == 0:
             first += 1
         for _ in range(tiles[load]):
             fetch(load, wanted, sizes[load], groups, member_begin, members, use_begin, use_at, use_cycles, starts,
@@ -159,7 +159,7 @@ def run_waves(
                 saved_tally[dim, k, i] = tally[i]
         total = 0
         for p in range(phases):
-            steps[p] = counted(loops, places, const[p], by[p], wave, counts[p])
+            steps[p] = counted(loops, places, int(const[p]), by[p], wave, counts[p])
             total += steps[p]
         if run + total > most_rounds:
             break
@@ -178,7 +178,7 @@ def run_waves(
         for p in range(phases):
             for load in range(loads):
                 if phase_of[load] == p and every[load] and not ahead[load] and wave and wave % every[load] == 0:
-                    counted(loops, places, const[p], by[p], wave, wanted)
+                    counted(loops, places, int(const[p]), by[p], wave, wanted)
                     for _ in range(tiles[load]):
                         fetch(load, wanted, sizes[load], groups, member_begin, members, use_begin, use_at, use_cycles,
                               starts, free, busy, slot, arriving)  # fmt: skip
@@ -199,7 +199,9 @@ def run_waves(
                                     wanted[core] = 1 if counts[p, core] > r + 1 else 0
                             else:
                                 after = wave + 1
-                                while after < waves and counted(loops, places, const[p], by[p], after, wanted) == 0:
+                                while (
+                                    after < waves and counted(loops, places, int(const[p]), by[p], after, wanted) == 0
+                                ):
                                     after += 1
                                 if after >= waves:
                                     asked = 0
@@ -210,7 +212,7 @@ def run_waves(
                         if asked:
                             q = phase_of[load]
                             after = (wave // every[load] + 1) * every[load]
-                            counted(loops, places, const[q], by[q], after, wanted)
+                            counted(loops, places, int(const[q]), by[q], after, wanted)
                     for _ in range(asked):
                         fetch(load, wanted, sizes[load], groups, member_begin, members, use_begin, use_at, use_cycles,
                               starts, free, busy, slot, arriving)  # fmt: skip

@@ -131,7 +131,7 @@ class _Space:
         best.weighed += len(picks)
 
     def _loads(self, picks: Ints) -> tuple[LoadPlan, ...]:
-        return tuple(rows[at] for rows, at in zip(self.choices, picks, strict=True))
+        return tuple(rows[int(at)] for rows, at in zip(self.choices, picks.flat, strict=True))
 
     def _ways(self, best: _Best) -> Ints:
         """All ways to serve the loads together, less those that cannot be among the best."""

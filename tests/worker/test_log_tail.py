@@ -12,6 +12,7 @@ import httpx
 from penstock.db.repositories.step_logs import LONGEST_TAIL
 from penstock.profiling.tool_runner import ToolCommand, ToolRunner
 from penstock.services.settings import Settings
+from penstock.services.worker.claimed import Claimed
 from penstock.services.worker.heartbeat import Heartbeat, last_lines
 from tests.api.conftest import client, make_client, seeder, settings
 from tests.api.seeding import Seeder
@@ -50,9 +51,13 @@ def test_signs_of_life_carry_it_to_the_page(client: httpx.Client, seeder: Seeder
     folder.mkdir(parents=True)
     (folder / "stdout.log").write_text(f"reads {folder}/<b>top</b>.cpp\n")
     tools = SimpleNamespace(logs=lambda: (folder / "stdout.log",))
-    here = SimpleNamespace(step=step, folder=folder, tools=tools, stop_reason=None, stop=lambda reason: None)
+    held = Claimed([step])
+    held.next()
+    held.context = cast(
+        Any, SimpleNamespace(step=step, folder=folder, tools=tools, stop_reason=None, stop=lambda reason: None)
+    )
     often = replace(settings, heartbeat_seconds=0.05)
-    with Heartbeat(seeder.database, often, cast(Any, here), lambda reason: None):
+    with Heartbeat(seeder.database, often, held, lambda step, reason: None, lambda claimed, reason: None):
         wait_until(lambda: client.get(f"/v1/runs/{run.id}").json()["logs"] != [])
     page = client.get(f"/runs/{run.id}").text
     assert "reads …/&lt;b&gt;top&lt;/b&gt;.cpp" in page
