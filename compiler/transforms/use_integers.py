@@ -8,6 +8,7 @@ convolution of a quantised model multiplies i8 by i8 into i32. What else reads s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import trip_counts
+from penstock.compiler.scalars.operations import evaluate, is_scalar_op
 from penstock.compiler.transforms.body_builder import BodyBuilder, along_result
 from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.find_grid import find_grid
@@ -45,7 +47,7 @@ from penstock.compiler.transforms.quantiser import Quantiser
 from penstock.compiler.transforms.reshapes import reshape
 from penstock.compiler.transforms.rewrite import Rewrite
 from penstock.compiler.transforms.simplify_bodies import simplify_body
-from penstock.compiler.transforms.whole_numbers import BodyTranslator, Number, Real, Whole, known_numbers, rounds
+from penstock.compiler.transforms.whole_numbers import ROUNDINGS, BodyTranslator, Number, Real, Whole
 
 _LARGEST_SHIFT = 54
 _ACCUMULATOR = 1 << 31
@@ -158,7 +160,7 @@ class _Integers:
     # elementwise operations
 
     def _compute(self, op: linalg.GenericOp) -> None:
-        if not any(x in self.grids for x in op.inputs) and not any(rounds(inner) for inner in body_ops(op)):
+        if not any(x in self.grids for x in op.inputs) and not any(_rounds(inner) for inner in body_ops(op)):
             return
         if get_element_type_or_self(op.results[0].type) != f32:
             raise NotFixedPoint("no float result")
@@ -188,7 +190,7 @@ class _Integers:
             argument: self._read(builder, value, layout)
             for argument, value, layout in zip(op.body.block.args, op.inputs, maps_of(op), strict=False)
         }
-        found = known_numbers(body_ops(op), given)
+        found = _known_numbers(body_ops(op), given)
         translator = BodyTranslator(builder.block, builder.numbers, shift, found)
         for inner in body_ops(op):
             if inner.results[0] not in found:
@@ -343,3 +345,19 @@ def _spread(numbers: Array, layout: AffineMap, loops: int) -> Array:
     arranged = numbers.transpose(sorted(range(len(positions)), key=lambda axis: positions[axis]))
     extents = {loop: numbers.shape[axis] for axis, loop in enumerate(positions)}
     return arranged.reshape([extents.get(d, 1) for d in range(loops)])
+
+
+def _rounds(op: Operation) -> bool:
+    """Whether whole numbers may begin here."""
+    return isinstance(op, ROUNDINGS) or (isinstance(op, arith.SelectOp) and op.lhs.type == f32)
+
+
+def _known_numbers(ops: Sequence[Operation], given: dict[SSAValue, Number]) -> dict[SSAValue, Number]:
+    """The values of a body that are known before it runs, with those given."""
+    found = dict(given)
+    for op in ops:
+        operands = [found.get(x) for x in op.operands]
+        known = [x.numbers for x in operands if isinstance(x, KnownNumbers)]
+        if len(known) == len(operands) and is_scalar_op(op):
+            found[op.results[0]] = KnownNumbers(evaluate(op, known))
+    return found

@@ -19,14 +19,14 @@ from xdsl.dialects.builtin import IntegerType, f32
 from xdsl.ir import Block, Operation, SSAValue
 
 from penstock.compiler.arrays import Array
-from penstock.compiler.scalars.operations import evaluate, is_scalar_op
+from penstock.compiler.scalars.operations import evaluate
 from penstock.compiler.transforms.fixed_point import MULTIPLIER_LIMIT, KnownNumbers, NotFixedPoint, TooWide
 from penstock.compiler.transforms.generics import constant
 
 _NARROW, _WIDE = 1 << 31, 1 << 62
 _EXACT_BITS = 40
 """Sums of scales that need no finer unit than this many binary places are made without any rounding."""
-_ROUNDINGS = (math.RoundEvenOp, math.FloorOp, math.CeilOp)
+ROUNDINGS = (math.RoundEvenOp, math.FloorOp, math.CeilOp)
 _SIGNS = {1: 0, 2: 4, 3: 5, 4: 2, 5: 3, 6: 1, 8: 0, 9: 4, 10: 5, 11: 2, 12: 3, 13: 1}
 """Predicates of arith.cmpf as those of arith.cmpi; whole numbers are never NaN."""
 
@@ -382,22 +382,6 @@ class BodyTranslator:
     def _emit(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
         return op.results[0]
-
-
-def rounds(op: Operation) -> bool:
-    """Whether whole numbers may begin here."""
-    return isinstance(op, _ROUNDINGS) or (isinstance(op, arith.SelectOp) and op.lhs.type == f32)
-
-
-def known_numbers(ops: Sequence[Operation], given: dict[SSAValue, Number]) -> dict[SSAValue, Number]:
-    """The values of a body that are known before it runs, with those given."""
-    found = dict(given)
-    for op in ops:
-        operands = [found.get(x) for x in op.operands]
-        known = [x.numbers for x in operands if isinstance(x, KnownNumbers)]
-        if len(known) == len(operands) and is_scalar_op(op):
-            found[op.results[0]] = KnownNumbers(evaluate(op, known))
-    return found
 
 
 def _is_close(steps: Array, whole: Array) -> Array:
