@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline.share_layers import share_layers
 from penstock.compiler.program import Program
-from penstock.compiler.transforms.canonicalise import quantise, simplify
+from penstock.compiler.transforms.canonicalise import quantise, simplify, sums_integers, use_integers
 
 QUANTISATIONS = ("w8a8",)
 
@@ -20,4 +20,12 @@ def prepare(program: Program, quantize: str | None = None) -> Program:
     if program.layers is not None:
         return share_layers(program, quantize is not None)
     canonical = simplify(program)
-    return quantise(canonical) if quantize else canonical
+    whole = use_integers(canonical)
+    if quantize is None:
+        return whole
+    if sums_integers(whole):
+        raise PenstockError(
+            code="unsupported-quantisation", what="the model is quantised already", where=program.name,
+            hint="leave quantize out: its own integers and scales are used as they are",
+        )  # fmt: skip
+    return quantise(canonical)

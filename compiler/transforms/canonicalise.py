@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import IntegerType
+from xdsl.utils.type import get_element_type_or_self
+
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.check_canonical import CheckCanonical
@@ -10,10 +13,12 @@ from penstock.compiler.transforms.compose_copies import ComposeCopies
 from penstock.compiler.transforms.drop_dead_results import DropDeadResults
 from penstock.compiler.transforms.drop_unit_dims import DropUnitDims
 from penstock.compiler.transforms.drop_unused_operands import DropUnusedOperands
+from penstock.compiler.transforms.editor import Editor
 from penstock.compiler.transforms.expand_functions import ExpandFunctions
 from penstock.compiler.transforms.fold_parameters import FoldParameters
 from penstock.compiler.transforms.fold_reshapes import FoldReshapes
 from penstock.compiler.transforms.fuse_elementwise import FuseElementwise
+from penstock.compiler.transforms.generics import is_reduction
 from penstock.compiler.transforms.inline_constants import InlineConstants
 from penstock.compiler.transforms.insert_requantise import InsertRequantise
 from penstock.compiler.transforms.materialise_parts import MaterialiseParts
@@ -27,6 +32,7 @@ from penstock.compiler.transforms.rewrite import Rewrite, run_rewrites
 from penstock.compiler.transforms.simplify_bodies import SimplifyBodies
 from penstock.compiler.transforms.split_loops import SplitLoops
 from penstock.compiler.transforms.split_slices import SplitSlices
+from penstock.compiler.transforms.use_integers import UseIntegers
 
 SIMPLIFY: tuple[Rewrite, ...] = (
     DropDeadResults(),
@@ -56,6 +62,8 @@ SIMPLIFY: tuple[Rewrite, ...] = (
     CheckCanonical(),
 )
 
+INTEGERS: tuple[Rewrite, ...] = (UseIntegers(), CheckCanonical())
+
 QUANTISE: tuple[Rewrite, ...] = (InsertRequantise(), QuantiseW8A8(), CheckCanonical())
 
 
@@ -64,6 +72,17 @@ def simplify(program: Program) -> Program:
     if level_of(program.module) == "tasks":
         return program  # its author has said what runs where
     return run_rewrites(SIMPLIFY, program)
+
+
+def use_integers(program: Program) -> Program:
+    """A canonical program with integer tensors where it computes with whole numbers, canonical again."""
+    return program if level_of(program.module) == "tasks" else run_rewrites(INTEGERS, program)
+
+
+def sums_integers(program: Program) -> bool:
+    """Whether any reduction computes in integers, as those of quantised models do."""
+    kinds = [op.results[0].type for op in Editor(program).generics() if is_reduction(op)]
+    return any(isinstance(get_element_type_or_self(kind), IntegerType) for kind in kinds)
 
 
 def quantise(program: Program) -> Program:

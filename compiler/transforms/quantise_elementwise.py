@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from xdsl.dialects import arith, func
 from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import IntegerType, f32
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineMap
 from xdsl.utils.type import get_element_type_or_self
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import trip_counts
-from penstock.compiler.transforms.editor import element_type, layer_of, shape_of, tensor_of
+from penstock.compiler.transforms.body_builder import BodyBuilder, along_result
+from penstock.compiler.transforms.editor import element_type, layer_of, shape_of
 from penstock.compiler.transforms.fixed_point import Fixed, KnownNumbers, NotFixedPoint, Operand, TooWide, Translator
 from penstock.compiler.transforms.generics import (
-    build_generic,
     constant,
-    empty,
     is_elementwise,
-    iterators_of,
     maps_of,
-    without_unused_loops,
     yielded,
 )
 from penstock.compiler.transforms.quantiser import LEVELS, Code, Quantiser
@@ -44,69 +39,6 @@ def quantise_elementwise(state: Quantiser, op: linalg.GenericOp) -> None:
     state.define(op.results[0], new, code)
 
 
-@dataclass
-class _Builder:
-    """Collects the operands of a new generic: values that are read and parameters made on the way."""
-
-    op: linalg.GenericOp
-    inputs: list[SSAValue] = field(default_factory=list[SSAValue])
-    maps: list[AffineMap] = field(default_factory=list[AffineMap])
-    made: list[tuple[str, Array, int]] = field(default_factory=list[tuple[str, Array, int]])
-    block: Block = field(default_factory=Block)
-
-    def __post_init__(self) -> None:
-        self.trips = trip_counts(self.op)
-
-    def read(self, value: SSAValue, layout: AffineMap, element: Attribute) -> SSAValue:
-        self.inputs.append(value)
-        self.maps.append(layout)
-        return self.block.insert_arg(element, len(self.block.args))
-
-    def numbers(self, numbers: Array, element: IntegerType | None, what: str) -> SSAValue:
-        """Numbers spread over the loops: a constant if there is one only, else a new parameter."""
-        kind = f32 if element is None else element
-        if numbers.size == 1 or np.all(numbers == numbers.flat[0]):
-            op = constant(numbers.flat[0], kind)
-            self.block.add_op(op)
-            return op.result
-        dtype = np.dtype(np.float32) if element is None else np.dtype(f"int{element.width.data}")
-        rows = numbers if numbers.ndim > len(self.trips) else numbers[None]
-        if np.all(rows == rows[:1]):
-            rows = rows[:1]
-        loops = [d for d, size in enumerate(rows.shape[1:]) if size > 1]
-        if not loops and self.trips:  # one number a layer: along the innermost loop
-            loops = [len(self.trips) - 1]
-            rows = np.broadcast_to(rows, (*rows.shape[:-1], self.trips[-1]))
-        data = rows.reshape([len(rows), *(rows.shape[1 + d] for d in loops)]).astype(dtype)
-        self.made.append((what, data, len(self.block.args)))
-        layout = AffineMap(len(self.trips), 0, tuple(AffineDimExpr(d) for d in loops))
-        self.inputs.append(self.op.results[0])  # stands in for the parameter until the body is complete
-        self.maps.append(layout)
-        return self.block.insert_arg(kind, len(self.block.args))
-
-    def spread(self, numbers: Array, layout: AffineMap) -> Array:
-        """An operand's numbers along its dimensions, laid out along the loops."""
-        if numbers.ndim > len(layout.results):
-            return np.stack([self.spread(row, layout) for row in numbers])
-        loops = [expr.position for expr in layout.results if isinstance(expr, AffineDimExpr)]
-        arranged = numbers.transpose(sorted(range(len(loops)), key=lambda axis: loops[axis]))
-        extents = {loop: numbers.shape[axis] for axis, loop in enumerate(loops)}
-        return arranged.reshape([extents.get(d, 1) for d in range(len(self.trips))])
-
-    def build(self, state: Quantiser, result: SSAValue, names: dict[str, str]) -> linalg.GenericOp:
-        op = self.op
-        for what, data, index in self.made:
-            self.inputs[index] = state.param(names.get(what, f"{layer_of(op)}.{what}"), data)
-        target = empty(tensor_of(shape_of(op.results[0]), result.type))
-        self.block.insert_arg(result.type, len(self.block.args))
-        self.block.add_op(linalg.YieldOp(result))
-        maps, iterators = without_unused_loops([*self.maps, maps_of(op)[-1]], iterators_of(op))
-        new = build_generic(self.inputs, target.tensor, maps, iterators, self.block, layer_of(op))
-        assert op.parent is not None
-        op.parent.insert_ops_before([target, new], op)
-        return new
-
-
 def _in_integers(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[linalg.GenericOp, Code]:
     step = state.step(op.results[0], _RESULT_LEVELS) if returned else state.step(op.results[0])
     for shift in range(_LARGEST_SHIFT, 0, -1):
@@ -120,7 +52,7 @@ def _in_integers(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tupl
 def _with_shift(
     state: Quantiser, op: linalg.GenericOp, step: float, shift: int, returned: bool
 ) -> tuple[linalg.GenericOp, Code]:
-    builder = _Builder(op)
+    builder = BodyBuilder(op)
 
     def integers(numbers: Array, width: int, what: str) -> SSAValue:
         return builder.numbers(numbers, IntegerType(width), what)
@@ -135,7 +67,7 @@ def _with_shift(
     rank = len(shape_of(op.results[0]))
     layered = isinstance(result, Fixed) and result.scale.ndim > len(builder.trips)
     if returned and isinstance(result, Fixed) and result.width == 32 and not layered:
-        scale = _gather(result.scale, maps_of(op)[-1])
+        scale = along_result(result.scale, maps_of(op)[-1])
         code = Code(scale, result.bound, 32)
         if code.along_last(_port_columns(state, op)):
             return builder.build(state, result.value, _names(state, op)), code
@@ -146,7 +78,7 @@ def _with_shift(
     return builder.build(state, translator.narrow(result, width, gap), _names(state, op)), code
 
 
-def _operand(state: Quantiser, builder: _Builder, value: SSAValue, layout: AffineMap) -> Operand:
+def _operand(state: Quantiser, builder: BodyBuilder, value: SSAValue, layout: AffineMap) -> Operand:
     if state.editor.is_param(value):
         rows = state.rows(value)
         return KnownNumbers(builder.spread(rows[0] if len(rows) == 1 else rows, layout))
@@ -158,14 +90,6 @@ def _operand(state: Quantiser, builder: _Builder, value: SSAValue, layout: Affin
         raise NotFixedPoint("an operand with a mask")
     scale = builder.spread(code.scale, layout)
     return Fixed(builder.read(new, layout, IntegerType(code.width)), scale, code.bound, code.width)
-
-
-def _gather(scale: Array, layout: AffineMap) -> Array:
-    """A scale along the loops, laid out along the result's dimensions."""
-    full = np.asarray(scale)
-    loops = [expr.position for expr in layout.results if isinstance(expr, AffineDimExpr)]
-    others = [d for d in range(full.ndim) if d not in loops]
-    return full.transpose([*loops, *others]).reshape([full.shape[d] for d in loops])
 
 
 def _port_columns(state: Quantiser, op: linalg.GenericOp) -> int:
@@ -184,7 +108,7 @@ def _names(state: Quantiser, op: linalg.GenericOp) -> dict[str, str]:
 
 
 def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[linalg.GenericOp, Code | None]:
-    builder, mapping = _Builder(op), dict[SSAValue, SSAValue]()
+    builder, mapping = BodyBuilder(op), dict[SSAValue, SSAValue]()
     for argument, value, layout in zip(op.body.block.args, op.inputs, maps_of(op), strict=False):
         mapping[argument] = _as_float(state, builder, value, layout)
     for inner in list(op.body.block.ops)[:-1]:
@@ -227,7 +151,7 @@ def _spread_by_readers(op: linalg.GenericOp) -> bool:
     return all(isinstance(r, linalg.GenericOp) and is_elementwise(r) and len(trip_counts(r)) > rank for r in readers)
 
 
-def _where_below(builder: _Builder, value: SSAValue, limit: float, then: float, otherwise: SSAValue) -> SSAValue:
+def _where_below(builder: BodyBuilder, value: SSAValue, limit: float, then: float, otherwise: SSAValue) -> SSAValue:
     """`then` where `value` is below a limit: how what a mask left out is written and read."""
     bound, chosen = constant(limit, f32), constant(then, f32)
     lower = arith.CmpfOp(value, bound.result, "olt")
@@ -236,7 +160,7 @@ def _where_below(builder: _Builder, value: SSAValue, limit: float, then: float, 
     return result.result
 
 
-def _as_float(state: Quantiser, builder: _Builder, value: SSAValue, layout: AffineMap) -> SSAValue:
+def _as_float(state: Quantiser, builder: BodyBuilder, value: SSAValue, layout: AffineMap) -> SSAValue:
     if state.editor.is_param(value):
         rows = state.rows(value)
         return builder.read(state.param(state.editor.name(value), rows), layout, element_type(rows[0]))
@@ -255,7 +179,7 @@ def _as_float(state: Quantiser, builder: _Builder, value: SSAValue, layout: Affi
     return _where_below(builder, number.result, 0.5 - code.bound, code.left_out, product.result)
 
 
-def _emit(builder: _Builder, kind: type[Operation], value: SSAValue, number: float) -> SSAValue:
+def _emit(builder: BodyBuilder, kind: type[Operation], value: SSAValue, number: float) -> SSAValue:
     known = constant(number, f32)
     made = kind.create(operands=[value, known.result], result_types=[f32])
     builder.block.add_ops([known, made])

@@ -35,7 +35,7 @@ _BIAS_LIMIT = 1 << 30
 
 
 def quantise_reduction(state: Quantiser, op: linalg.GenericOp) -> None:
-    terms = _terms(op)
+    terms = reduced_terms(op)
     if isinstance(yielded(op).owner, arith.MaximumfOp):
         if len(terms) != 1:
             raise _unsupported(op)
@@ -44,7 +44,7 @@ def quantise_reduction(state: Quantiser, op: linalg.GenericOp) -> None:
         _sum_of_products(state, op, terms)
 
 
-def _terms(op: linalg.GenericOp) -> list[int]:
+def reduced_terms(op: linalg.GenericOp) -> list[int]:
     """Which operands one term of the reduction multiplies: one or two."""
     combine, block = yielded(op).owner, op.body.block
     assert isinstance(combine, Operation)
@@ -78,7 +78,7 @@ def _maximum(state: Quantiser, op: linalg.GenericOp, position: int) -> None:
     largest = arith.MaxSIOp(block.args[1], block.args[0])
     block.add_ops([largest, linalg.YieldOp(largest.result)])
     maps = [maps_of(op)[position], maps_of(op)[-1]]
-    new = _insert(op, [source], maps, block, I8, int(np.rint(lowest)))
+    new = insert_reduction(op, [source], maps, block, I8, int(np.rint(lowest)))
     scale = np.full((1,) * len(shape_of(op.results[0])), code.scale.flat[0])
     state.define(op.results[0], new, Code(scale, code.bound, 8, code.left_out))
 
@@ -109,22 +109,33 @@ def _sum_of_products(state: Quantiser, op: linalg.GenericOp, terms: list[int]) -
             limit=f"{_ACCUMULATOR_LIMIT - 1}",
             hint="compile without --quantize, or split the layer's inputs",
         )
-    block = Block(arg_types=[*([I8] * len(operands)), I32])
-    factors = [arith.ExtSIOp(argument, I32) for argument in block.args[:-1]]
-    block.add_ops(factors)
-    term = factors[0].result
-    if len(factors) == 2:
-        product = arith.MuliOp(factors[0].result, factors[1].result)
-        block.add_op(product)
-        term = product.result
-    total = arith.AddiOp(block.args[-1], term)
-    block.add_ops([total, linalg.YieldOp(total.result)])
+    block = product_sum([I8] * len(operands))
     start = filled_with(op.outputs[0])
     number = None if start is None else scalar_constant(start.result)
     if number is None or number != 0:
         raise _unsupported(op)
-    new = _insert(op, operands, [*(maps[t] for t in terms), maps[-1]], block, I32, 0)
+    new = insert_reduction(op, operands, [*(maps[t] for t in terms), maps[-1]], block, I32, 0)
     state.define(op.results[0], new, Code(scale, bound * count, 32))
+
+
+def product_sum(kinds: Sequence[IntegerType]) -> Block:
+    """The body that adds one or two narrow integers, or their product, to 32 bits."""
+    block = Block(arg_types=[*kinds, I32])
+    factors = [argument if argument.type == I32 else _wide(block, argument) for argument in block.args[:-1]]
+    term = factors[0]
+    if len(factors) == 2:
+        product = arith.MuliOp(factors[0], factors[1])
+        block.add_op(product)
+        term = product.result
+    total = arith.AddiOp(block.args[-1], term)
+    block.add_ops([total, linalg.YieldOp(total.result)])
+    return block
+
+
+def _wide(block: Block, value: SSAValue) -> SSAValue:
+    wide = arith.ExtSIOp(value, I32)
+    block.add_op(wide)
+    return wide.result
 
 
 def _reduced_elements(op: linalg.GenericOp) -> int:
@@ -141,8 +152,8 @@ def _quantise_weight(
     weight = np.asarray(state.rows(op.inputs[position]), np.float64)
     layers, shape = len(weight), weight.shape[1:]
     layout, written = maps_of(op)[position], maps_of(op)[-1]
-    loops = [_loop(layout, axis) for axis in range(len(shape))]
-    result_loops = [_loop(written, axis) for axis in range(len(written.results))]
+    loops = [loop_of(layout, axis) for axis in range(len(shape))]
+    result_loops = [loop_of(written, axis) for axis in range(len(written.results))]
     reduced = tuple(axis for axis, loop in enumerate(loops, 1) if loop not in result_loops)
     largest = np.max(np.abs(weight), axis=reduced, keepdims=True)
     # the bias is added in steps of activation scale times weight scale, and must fit 32 bits then
@@ -160,7 +171,7 @@ def _quantise_weight(
     return integers, own, max(column, 1)
 
 
-def _loop(layout: AffineMap, axis: int) -> int:
+def loop_of(layout: AffineMap, axis: int) -> int:
     expr = layout.results[axis]
     assert isinstance(expr, AffineDimExpr)
     return expr.position
@@ -172,7 +183,7 @@ def _largest_bias(state: Quantiser, op: linalg.GenericOp) -> float:
     return max((float(np.max(np.abs(state.rows(x)))) for x in params), default=0.0)
 
 
-def _insert(
+def insert_reduction(
     old: linalg.GenericOp,
     inputs: Sequence[SSAValue],
     maps: Sequence[AffineMap],

@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import ArgSpecParseError
 
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.transforms.canonicalise import QUANTISE, SIMPLIFY
+from penstock.compiler.transforms.canonicalise import INTEGERS, QUANTISE, SIMPLIFY
 from penstock.compiler.transforms.generate_directives import GenerateDirectives
 from penstock.compiler.transforms.lower_tasks import LowerTasks
 from penstock.compiler.transforms.lower_to_streams import LowerToStreams
@@ -21,7 +21,7 @@ from penstock.compiler.transforms.passes import Pass
 from penstock.compiler.transforms.write_kernels import WriteKernels
 
 _BELOW: tuple[type[Pass], ...] = (PadDims, WriteKernels, LowerToStreams, LowerTasks, GenerateDirectives)
-_ABOVE: tuple[type[Pass], ...] = tuple([type(one) for one in (*SIMPLIFY, *QUANTISE)])
+_ABOVE: tuple[type[Pass], ...] = tuple([type(one) for one in (*SIMPLIFY, *INTEGERS, *QUANTISE)])
 PASSES: Mapping[str, type[Pass]] = {one.name: one for one in (*_ABOVE, *_BELOW)}
 """In the order in which a compilation first comes to them."""
 DESIGN = "design"
