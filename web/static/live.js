@@ -18,6 +18,7 @@
   let took = 0; // from asking to the swap: a page that is dear is drawn less often
   let given = null; // the answer that another tab had, to be shown instead of asking
   let drawn = ""; // the answer on the screen
+  let toldAt = 0; // when another tab told of news last, or that there are none
   let endAt = 0;
   let letGo = null; // gives this tab's place among the streams to another tab
   let isOpening = false;
@@ -41,9 +42,11 @@
     } else if (mode() === "still") {
       say("", live() ? "this run is over" : ""); // pages without news say nothing
     } else {
-      say("good", stream ? "live" : "refreshes every few seconds");
+      say("good", stream || isTold() ? "live" : "refreshes every few seconds");
     }
   }
+
+  const isTold = () => Date.now() - toldAt < SLOW_MS + POLL_MS; // who has the stream asks every SLOW_MS
 
   function refresh() {
     if (document.hidden || pending || isGone) return;
@@ -77,8 +80,10 @@
   const shown = () => live()?.dataset.events?.split("?")[0];
   others?.addEventListener("message", ({ data }) => {
     if (stream || data.run !== shown() || document.hidden) return;
+    toldAt = Date.now();
     if (data.page === here && !data.text) return; // its answer follows
-    given = data.text;
+    if (data.page !== here && data.text) return; // the answer to what it told of before
+    given = data.text ?? null;
     refresh();
   });
 
@@ -137,7 +142,7 @@
   function tick() {
     if (!document.hidden && mode() !== "still" && !isGone) {
       openStream();
-      refresh();
+      if (stream || !isTold()) refresh();
     }
     describe();
     timer = setTimeout(tick, stream && !lostSince ? SLOW_MS : POLL_MS);
