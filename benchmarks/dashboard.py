@@ -28,7 +28,7 @@ from penstock.services.client.blocking import Client
 from penstock.services.supervisor.borrowed import borrowed_stack
 
 TRIALS, TABS, FOLLOWED = 10_000, 20, 60
-DESIGN = "zoo:gpt2?size=real&mode=prefill&seq=128"
+DESIGN = "zoo:gpt2?size=real&mode=decode"
 KEPT_SECONDS = 1.2
 """Longer than the service keeps a page that it has drawn: each answer is made anew."""
 TIMES, DESIGN_SECONDS, PATIENCE_SECONDS, END_SECONDS = 7, 3600.0, 60.0, 15.0
