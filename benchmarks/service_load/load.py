@@ -47,7 +47,8 @@ def measure_load(trials: int = 10_000, idle: int = IDLE_STREAMS) -> LoadFigures:
 class _Load:
     def __init__(self, url: str, token: str, trials: int, idle: int) -> None:
         self.url, self.token, self.trials, self.idle = url, token, trials, idle
-        limits = httpx.Limits(max_connections=200, max_keepalive_connections=200)
+        # shorter than the service keeps a connection: none is used that it is just closing
+        limits = httpx.Limits(max_connections=200, max_keepalive_connections=200, keepalive_expiry=2.0)
         headers = {"Authorization": f"Bearer {token}"}
         self.client = httpx.AsyncClient(base_url=url, headers=headers, timeout=120.0, limits=limits)
         self.rows: list[Mapping[str, Value]] = []
