@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from penstock.services.api.answers.health import HealthOut, WorkerHealth
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
     EventOut,
-    HealthOut,
     MeOut,
     ModelOut,
     PlatformOut,
@@ -14,7 +14,6 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialOut,
-    WorkerHealth,
 )
 from penstock.services.api.answers.upkeep import (
     Collected,

@@ -31,6 +31,8 @@ MOST_LANES = 1_000_000
 MOST_FIFO_SIMULATIONS = 100_000
 LARGEST_SEED = 2**31 - 1
 LONGEST_NAME = 200
+NAME_PATTERN = "[A-Za-z_][A-Za-z0-9_]{0,99}"
+"""How functions and their arguments may be called."""
 PLAIN = r"^[^\x00-\x1f\x7f]*$"
 _LARGEST_WHOLE = 2.0**63
 

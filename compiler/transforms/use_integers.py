@@ -47,7 +47,7 @@ from penstock.compiler.transforms.quantiser import Quantiser
 from penstock.compiler.transforms.reshapes import reshape
 from penstock.compiler.transforms.rewrite import Rewrite
 from penstock.compiler.transforms.simplify_bodies import simplify_body
-from penstock.compiler.transforms.whole_numbers import ROUNDINGS, BodyTranslator, Number, Real, Whole
+from penstock.compiler.transforms.whole_numbers import ROUNDINGS, BodyNumber, BodyTranslator, Real, Scaled
 
 _LARGEST_SHIFT = 54
 _ACCUMULATOR = 1 << 31
@@ -66,7 +66,7 @@ class UseIntegers(Rewrite):
 
 @dataclass(frozen=True)
 class _Grid:
-    """How a tensor's integers stand for its numbers: as `Whole` has it, but along the dims of the tensor."""
+    """How a tensor's integers stand for its numbers: as `Scaled` has it, but along the dims of the tensor."""
 
     scale: Array
     offset: Array
@@ -136,7 +136,7 @@ class _Integers:
         builder, result, _ = self._body(copy, 0, is_real=True)
         return self._put(copy, builder, result)
 
-    def _put(self, op: linalg.GenericOp, builder: BodyBuilder, result: Number) -> SSAValue:
+    def _put(self, op: linalg.GenericOp, builder: BodyBuilder, result: BodyNumber) -> SSAValue:
         assert not isinstance(result, KnownNumbers)
         new = builder.build(self.state, result.value, {})
         simplify_body(new)
@@ -145,7 +145,7 @@ class _Integers:
         op.erase()
         return new.results[0]
 
-    def _read(self, builder: BodyBuilder, value: SSAValue, layout: AffineMap) -> Number:
+    def _read(self, builder: BodyBuilder, value: SSAValue, layout: AffineMap) -> BodyNumber:
         if self.editor.is_param(value):
             data = self.editor.data(value)
             if data.dtype == np.float32:
@@ -155,7 +155,7 @@ class _Integers:
             return Real(builder.read(value, layout, kind.element_type))
         scale, offset = builder.spread(grid.scale, layout), builder.spread(grid.offset, layout)
         read = builder.read(value, layout, IntegerType(grid.width))
-        return Whole(read, scale, grid.low, grid.high, grid.width, offset)
+        return Scaled(read, scale, grid.low, grid.high, grid.width, offset)
 
     # elementwise operations
 
@@ -176,17 +176,17 @@ class _Integers:
             raise NotFixedPoint("no common scale fits 64 bits")
         written = maps_of(op)[-1]
         new = self._put(op, builder, result)
-        if isinstance(result, Whole):
+        if isinstance(result, Scaled):
             ones = np.ones([1] * len(builder.trips), np.int64)  # what is one number is so along every loop
             scale, offset = (along_result(x * ones, written) for x in (result.scale, result.offset))
             self.grids[new] = _Grid(scale, offset, result.low, result.high, result.width)
 
     def _body(
         self, op: linalg.GenericOp, shift: int | None, *, is_real: bool
-    ) -> tuple[BodyBuilder, Number, int | None]:
+    ) -> tuple[BodyBuilder, BodyNumber, int | None]:
         """The body at one shift, or as if any fitted; and the shift at which it is exact."""
         builder = BodyBuilder(op)
-        given: dict[SSAValue, Number] = {
+        given: dict[SSAValue, BodyNumber] = {
             argument: self._read(builder, value, layout)
             for argument, value, layout in zip(op.body.block.args, op.inputs, maps_of(op), strict=False)
         }
@@ -196,7 +196,7 @@ class _Integers:
             if inner.results[0] not in found:
                 found[inner.results[0]] = translator.translate(inner)
         result = found[yielded(op)]
-        if isinstance(result, Whole) and not is_real:
+        if isinstance(result, Scaled) and not is_real:
             return builder, translator.narrowed(result), translator.finest
         return builder, Real(translator.real(result)), translator.finest
 
@@ -352,7 +352,7 @@ def _rounds(op: Operation) -> bool:
     return isinstance(op, ROUNDINGS) or (isinstance(op, arith.SelectOp) and op.lhs.type == f32)
 
 
-def _known_numbers(ops: Sequence[Operation], given: dict[SSAValue, Number]) -> dict[SSAValue, Number]:
+def _known_numbers(ops: Sequence[Operation], given: dict[SSAValue, BodyNumber]) -> dict[SSAValue, BodyNumber]:
     """The values of a body that are known before it runs, with those given."""
     found = dict(given)
     for op in ops:

@@ -32,7 +32,7 @@ _SIGNS = {1: 0, 2: 4, 3: 5, 4: 2, 5: 3, 6: 1, 8: 0, 9: 4, 10: 5, 11: 2, 12: 3, 1
 
 
 @dataclass(frozen=True)
-class Whole:
+class Scaled:
     """scale * (integer + offset), where low <= integer <= high. `scale` and `offset` are spread over the loops."""
 
     value: SSAValue
@@ -59,7 +59,7 @@ class Real:
     is_whole: bool = False
 
 
-Number = KnownNumbers | Whole | Real
+BodyNumber = KnownNumbers | Scaled | Real
 
 
 @dataclass
@@ -70,19 +70,19 @@ class BodyTranslator:
     numbers: Callable[[Array, IntegerType | None, str], SSAValue]
     shift: int | None
     """None: as if every alignment fitted, to see how fine they are."""
-    found: dict[SSAValue, Number]
+    found: dict[SSAValue, BodyNumber]
     """Of the old body's values; the arguments and all that is known are in it from the start."""
     finest: int | None = 0
     """The binary places that would make every alignment exact; None if no number of them does."""
 
-    def translate(self, op: Operation) -> Number:
+    def translate(self, op: Operation) -> BodyNumber:
         operands = [self.found[x] for x in op.operands]
         try:
             return self._in_integers(op, operands)
         except NotFixedPoint:
             return self._in_floats(op, operands)
 
-    def real(self, number: Number) -> SSAValue:
+    def real(self, number: BodyNumber) -> SSAValue:
         """As a float."""
         if isinstance(number, Real):
             return number.value
@@ -94,15 +94,15 @@ class BodyTranslator:
             return as_float
         return self._emit(arith.MulfOp(as_float, self.numbers(settled.scale.astype(np.float32), None, "scale")))
 
-    def settled(self, x: Whole) -> Whole:
+    def settled(self, x: Scaled) -> Scaled:
         """Without an offset, at a width to compute with."""
         low, high = x.low + int(np.min(x.offset)), x.high + int(np.max(x.offset))
         value = self._widened(x, 64 if max(abs(low), abs(high)) >= _NARROW else 32)
         if np.any(x.offset):
             value = self._emit(arith.AddiOp(value, self._integers(x.offset, _width(value), "offset")))
-        return Whole(value, x.scale, low, high, _width(value), aligned=x.aligned)
+        return Scaled(value, x.scale, low, high, _width(value), aligned=x.aligned)
 
-    def narrowed(self, x: Whole) -> Whole:
+    def narrowed(self, x: Scaled) -> Scaled:
         """As it is stored: in eight bits where its range has no more numbers than those."""
         x = self.settled(x)
         width = 8 if x.high - x.low < 256 else 16 if x.high - x.low < 1 << 16 else 32
@@ -115,28 +115,28 @@ class BodyTranslator:
             value = self._emit(arith.AddiOp(value, self._constant(-offset, x.width)))
         if width < x.width:
             value = self._emit(arith.TruncIOp(value, IntegerType(width)))
-        return Whole(value, x.scale, x.low - offset, x.high - offset, width, np.asarray(offset, np.int64))
+        return Scaled(value, x.scale, x.low - offset, x.high - offset, width, np.asarray(offset, np.int64))
 
-    def _in_integers(self, op: Operation, operands: Sequence[Number]) -> Number:
+    def _in_integers(self, op: Operation, operands: Sequence[BodyNumber]) -> BodyNumber:
         match op, operands:
-            case math.RoundEvenOp() | math.FloorOp() | math.CeilOp(), [Whole() as x]:
+            case math.RoundEvenOp() | math.FloorOp() | math.CeilOp(), [Scaled() as x]:
                 return self._round(op, x)
             case math.RoundEvenOp() | math.FloorOp() | math.CeilOp(), [Real() as x]:
                 low, high = (float(evaluate(op, [np.asarray(end, np.float32)])) for end in (x.low, x.high))
                 return self._as_whole(Real(self._emit(type(op)(x.value)), low, high, True))
-            case arith.NegfOp(), [Whole() as x]:
+            case arith.NegfOp(), [Scaled() as x]:
                 return self._negated(x)
-            case (arith.MulfOp(), [Whole() as x, KnownNumbers() as y] | [KnownNumbers() as y, Whole() as x]):
+            case arith.MulfOp(), [Scaled() as x, KnownNumbers() as y] | [KnownNumbers() as y, Scaled() as x]:
                 return self._times(x, np.asarray(y.numbers, np.float64))
-            case arith.DivfOp(), [Whole() as x, KnownNumbers() as y] if np.all(y.numbers != 0):
+            case arith.DivfOp(), [Scaled() as x, KnownNumbers() as y] if np.all(y.numbers != 0):
                 return self._times(x, 1.0 / np.asarray(y.numbers, np.float64))
-            case arith.AddfOp(), [x, y] if isinstance(x, Whole) or isinstance(y, Whole):
+            case arith.AddfOp(), [x, y] if isinstance(x, Scaled) or isinstance(y, Scaled):
                 return self._sum(op, x, y)
-            case arith.SubfOp(), [x, y] if isinstance(x, Whole) or isinstance(y, Whole):
+            case arith.SubfOp(), [x, y] if isinstance(x, Scaled) or isinstance(y, Scaled):
                 return self._sum(op, x, self._negated(y))
-            case arith.MaximumfOp() | arith.MinimumfOp(), [x, y] if isinstance(x, Whole) or isinstance(y, Whole):
+            case arith.MaximumfOp() | arith.MinimumfOp(), [x, y] if isinstance(x, Scaled) or isinstance(y, Scaled):
                 return self._extreme(op, x, y)
-            case arith.CmpfOp(), [Whole() as x, KnownNumbers() as y] if np.all(y.numbers == 0):
+            case arith.CmpfOp(), [Scaled() as x, KnownNumbers() as y] if np.all(y.numbers == 0):
                 sign = _SIGNS.get(op.predicate.value.data)
                 if sign is None:
                     raise NotFixedPoint("a comparison of order alone")
@@ -147,8 +147,8 @@ class BodyTranslator:
             case _:
                 raise NotFixedPoint(op.name)
 
-    def _in_floats(self, op: Operation, operands: Sequence[Number]) -> Number:
-        new = op.clone({old: self.real(x) for old, x in zip(op.operands, operands, strict=True)})
+    def _in_floats(self, op: Operation, operands: Sequence[BodyNumber]) -> BodyNumber:
+        new = op.clone({old: self._operand(old, x) for old, x in zip(op.operands, operands, strict=True)})
         result = Real(self._emit(new))
         match op, operands:
             case arith.MaximumfOp() | arith.MinimumfOp(), [Real() as x, KnownNumbers() as y] | [
@@ -166,23 +166,31 @@ class BodyTranslator:
             case _:
                 return result
 
-    def _as_whole(self, x: Real) -> Number:
+    def _operand(self, old: SSAValue, number: BodyNumber) -> SSAValue:
+        """Of the type that it had: what is known may be a truth or an index."""
+        if not isinstance(number, KnownNumbers) or old.type == f32:
+            return self.real(number)
+        if np.size(number.numbers) != 1:
+            raise NotFixedPoint("truths along loops")
+        return self._emit(constant(np.ravel(number.numbers)[0], old.type))
+
+    def _as_whole(self, x: Real) -> BodyNumber:
         """A float that is whole and lies within 16 bits is an integer from here on."""
         if not x.is_whole or not max(abs(x.low), abs(x.high)) < 1 << 16:
             return x
         value = self._emit(arith.FPToSIOp(x.value, IntegerType(32)))
-        return Whole(value, np.ones(()), int(x.low), int(x.high), 32)
+        return Scaled(value, np.ones(()), int(x.low), int(x.high), 32)
 
-    def _times(self, x: Whole, factors: Array) -> Whole:
+    def _times(self, x: Scaled, factors: Array) -> Scaled:
         if np.all(factors > 0) and np.all(np.isfinite(factors)):
             return replace(x, scale=x.scale * factors)
         if np.all(factors < 0) and np.all(np.isfinite(factors)):
             negated = self._negated(x)
-            assert isinstance(negated, Whole)
+            assert isinstance(negated, Scaled)
             return replace(negated, scale=negated.scale * -factors)
         raise NotFixedPoint("a factor of zero, or of both signs")
 
-    def _negated(self, x: Number) -> Number:
+    def _negated(self, x: BodyNumber) -> BodyNumber:
         if isinstance(x, KnownNumbers):
             return KnownNumbers(-x.numbers)
         if isinstance(x, Real):
@@ -191,17 +199,17 @@ class BodyTranslator:
         value = self._emit(arith.SubiOp(self._constant(0, x.width), x.value))
         return replace(x, value=value, low=-x.high, high=-x.low)
 
-    def _sum(self, op: Operation, x: Number, y: Number) -> Whole:
+    def _sum(self, op: Operation, x: BodyNumber, y: BodyNumber) -> Scaled:
         if isinstance(x, KnownNumbers):
             x, y = y, x
-        if not isinstance(x, Whole) or isinstance(y, Real):
+        if not isinstance(x, Scaled) or isinstance(y, Real):
             raise NotFixedPoint("a real number")
         x = self.settled(x)
         if isinstance(y, KnownNumbers):
             steps = np.asarray(y.numbers, np.float64) / x.scale
             whole = np.rint(steps)
             if np.max(np.abs(whole), initial=0) < _NARROW / 2 and np.all(_is_close(steps, whole)):
-                return self._plus(x, Whole(x.value, x.scale, 0, 0, x.width), whole.astype(np.int64))
+                return self._plus(x, Scaled(x.value, x.scale, 0, 0, x.width), whole.astype(np.int64))
             x = self._aligned(x, self._factor(op))
             return self._plus(x, x, self._units(y, x))
         y = self.settled(y)
@@ -210,7 +218,7 @@ class BodyTranslator:
         factor = self._factor(op)
         return self._plus(self._aligned(x, factor), self._aligned(y, factor))
 
-    def _plus(self, x: Whole, y: Whole, known: Array | None = None) -> Whole:
+    def _plus(self, x: Scaled, y: Scaled, known: Array | None = None) -> Scaled:
         """Of one scale; with known integers in the place of the second."""
         low, high = (y.low, y.high) if known is None else (int(np.min(known)), int(np.max(known)))
         low, high = x.low + low, x.high + high
@@ -218,24 +226,24 @@ class BodyTranslator:
         width = max(x.width, 64 if max(abs(low), abs(high)) >= _NARROW else 32, y.width)
         other = self._widened(y, width) if known is None else self._integers(known, width, "bias")
         total = self._emit(arith.AddiOp(self._widened(x, width), other))
-        return Whole(total, x.scale, low, high, width, aligned=x.aligned)
+        return Scaled(total, x.scale, low, high, width, aligned=x.aligned)
 
-    def _extreme(self, op: arith.MaximumfOp | arith.MinimumfOp, x: Number, y: Number) -> Whole:
+    def _extreme(self, op: arith.MaximumfOp | arith.MinimumfOp, x: BodyNumber, y: BodyNumber) -> Scaled:
         is_larger = isinstance(op, arith.MaximumfOp)
         kind, pick = (arith.MaxSIOp, max) if is_larger else (arith.MinSIOp, min)
         if isinstance(x, KnownNumbers):
             x, y = y, x
-        if not isinstance(x, Whole) or isinstance(y, Real):
+        if not isinstance(x, Scaled) or isinstance(y, Real):
             raise NotFixedPoint("a real number")
         x = self.settled(x)
-        if isinstance(y, Whole):
+        if isinstance(y, Scaled):
             y = self.settled(y)
             if not np.all(x.scale == y.scale):
                 factor = self._factor(op)
                 x, y = self._aligned(x, factor), self._aligned(y, factor)
             width = max(x.width, y.width)
             value = self._emit(kind(self._widened(x, width), self._widened(y, width)))
-            return Whole(value, x.scale, pick(x.low, y.low), pick(x.high, y.high), width, aligned=x.aligned)
+            return Scaled(value, x.scale, pick(x.low, y.low), pick(x.high, y.high), width, aligned=x.aligned)
         steps = np.asarray(y.numbers, np.float64) / x.scale
         if np.any(np.isnan(steps)):
             raise NotFixedPoint("a limit that is no number")
@@ -250,20 +258,18 @@ class BodyTranslator:
         value = self._emit(kind(x.value, self._integers(limits, x.width, "limit")))
         return replace(x, value=value, low=pick(x.low, least), high=pick(x.high, most))
 
-    def _chosen(self, which: Real, x: KnownNumbers, y: KnownNumbers) -> Whole:
+    def _chosen(self, which: Real, x: KnownNumbers, y: KnownNumbers) -> Scaled:
         """One of two numbers, as a bipolar quantiser has it."""
         if np.size(x.numbers) != 1 or np.size(y.numbers) != 1:
             raise NotFixedPoint("a choice along loops")
         ends = [float(np.ravel(one.numbers)[0]) for one in (x, y)]
-        if any(end != int(end) or abs(end) >= 1 << 15 for end in ends if np.isfinite(end)) or not np.all(
-            np.isfinite(ends)
-        ):
+        if not all(abs(end) < 1 << 15 and end == int(end) for end in ends):
             raise NotFixedPoint("a choice of real numbers")
         first, second = (self._constant(int(end), 32) for end in ends)
         value = self._emit(arith.SelectOp(which.value, first, second))
-        return Whole(value, np.ones(()), int(min(ends)), int(max(ends)), 32)
+        return Scaled(value, np.ones(()), int(min(ends)), int(max(ends)), 32)
 
-    def _round(self, op: Operation, x: Whole) -> Whole:
+    def _round(self, op: Operation, x: Scaled) -> Scaled:
         x = self.settled(x)
         if np.all(x.scale == np.rint(x.scale)) and not x.aligned:
             return self._multiplied(x, x.scale, np.ones(()))
@@ -288,9 +294,9 @@ class BodyTranslator:
         width = x.width
         if width > 32 and max(abs(low), abs(high)) < _NARROW:
             value, width = self._emit(arith.TruncIOp(value, IntegerType(32))), 32
-        return Whole(value, np.ones(()), low, high, width)
+        return Scaled(value, np.ones(()), low, high, width)
 
-    def _aligned(self, x: Whole, factor: Array) -> Whole:
+    def _aligned(self, x: Scaled, factor: Array) -> Scaled:
         """In units of 2**-shift steps of the rounding that follows, before which it is multiplied by `factor`."""
         if x.aligned:
             return x
@@ -298,7 +304,7 @@ class BodyTranslator:
         self._note(ratio)
         return replace(self._multiplied(x, ratio * 2.0**self._places, 2.0**-self._places / factor), aligned=True)
 
-    def _multiplied(self, x: Whole, ratio: Array, scale: Array) -> Whole:
+    def _multiplied(self, x: Scaled, ratio: Array, scale: Array) -> Scaled:
         multipliers = np.rint(ratio)
         largest = int(np.max(np.abs(multipliers)))
         self._check(largest, MULTIPLIER_LIMIT)
@@ -316,9 +322,9 @@ class BodyTranslator:
             if width > 32:
                 held = self._emit(arith.ExtSIOp(held, IntegerType(width)))
             value = self._emit(arith.MuliOp(value, held))
-        return Whole(value, scale, min(x.low * largest, x.low), max(x.high * largest, x.high), width)
+        return Scaled(value, scale, min(x.low * largest, x.low), max(x.high * largest, x.high), width)
 
-    def _units(self, known: KnownNumbers, x: Whole) -> Array:
+    def _units(self, known: KnownNumbers, x: Scaled) -> Array:
         steps = np.asarray(known.numbers, np.float64) / x.scale
         if not np.all(np.isfinite(steps)):
             raise NotFixedPoint("an infinite constant")
@@ -373,7 +379,7 @@ class BodyTranslator:
         value = self.numbers(numbers, held, what)
         return value if held.width.data >= width else self._emit(arith.ExtSIOp(value, IntegerType(width)))
 
-    def _widened(self, x: Whole, width: int) -> SSAValue:
+    def _widened(self, x: Scaled, width: int) -> SSAValue:
         return x.value if x.width >= width else self._emit(arith.ExtSIOp(x.value, IntegerType(width)))
 
     def _constant(self, number: int, width: int) -> SSAValue:

@@ -13,11 +13,11 @@ import httpx
 from pydantic import BaseModel
 
 from penstock.compiler.search_space import SpaceInfo
+from penstock.services.api.answers.health import HealthOut, WorkerHealth
 from penstock.services.api.answers.labels import ViewOut
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
     EventOut,
-    HealthOut,
     MeOut,
     ModelOut,
     PlatformOut,
@@ -26,7 +26,6 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialOut,
-    WorkerHealth,
 )
 from penstock.services.api.answers.upkeep import (
     Collected,

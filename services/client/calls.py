@@ -13,11 +13,11 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from penstock.compiler.search_space import SpaceInfo
+from penstock.services.api.answers.health import HealthOut, WorkerList
 from penstock.services.api.answers.labels import ViewList, ViewOut
 from penstock.services.api.answers.schemas import (
     ArtifactList,
     AskedTrials,
-    HealthOut,
     LoginLink,
     MeOut,
     ModelList,
@@ -28,7 +28,6 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialList,
-    WorkerList,
 )
 from penstock.services.api.answers.upkeep import (
     Collected,

@@ -20,10 +20,9 @@ from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.reference import LAYERS, LIBRARIES, LayersReference, LibraryReference, parse_reference
 from penstock.services.jobs import python_names
 from penstock.services.jobs.refused import RefusedError
+from penstock.services.run_options import NAME_PATTERN
 
 _LOOK_SECONDS = 60.0
-NAME_PATTERN = "[A-Za-z_][A-Za-z0-9_]{0,99}"
-"""How functions and their arguments may be called."""
 # First bytes of a serialised ModelProto: the tags of its fields, ir_version first in practice.
 _ONNX_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA})
 

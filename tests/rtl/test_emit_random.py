@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline import Lowered
 from tests.compiler.hostile import HostileCase
 from tests.rtl.rtl_batch import Core, build, check_part, check_whole, draw_case, inner_tasks
@@ -72,6 +73,13 @@ def test_random_float_designs(seed: int) -> None:
 @pytest.mark.slow
 def test_frames_one_by_one() -> None:
     """A second frame meets the memories and counters as the first one did."""
-    cores = [Core(lowered, label) for label, lowered in draw(30, 16)]
+    cores: list[Core] = []
+    for label, lowered in draw(30, 17):
+        try:
+            cores.append(Core(lowered, label))
+        except PenstockError as error:
+            if error.code != "unsupported-memory":  # one that is not packed, and read all at once
+                raise
+    assert len(cores) >= 16
     for core, program in zip(cores, build(cores), strict=True):
         check_whole(core, program, frames=3)

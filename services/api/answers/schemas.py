@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from penstock.compiler.reference import LIBRARIES, MODEL_PATTERN
 from penstock.services.described import Described
-from penstock.services.jobs.sources import NAME_PATTERN
 from penstock.services.run_options import (
     DEFAULT_PLATFORM,
     LONGEST_NAME,
     MOST_TRIALS,
+    NAME_PATTERN,
     PlainText,
     PlatformName,
     QuantisationName,
@@ -344,48 +344,6 @@ class PlatformOut(Given):
 
 class PlatformList(Given):
     items: list[PlatformOut]
-
-
-class PartHealth(Given):
-    status: Literal["ok", "warning", "down"]
-    detail: str
-
-
-class WorkerHealth(Given):
-    name: str
-    queues: list[str]
-    concurrency: int = Field(description="steps that it runs at once")
-    last_sign_of_life: datetime
-    alive: bool
-    drains: bool = Field(False, description="it begins nothing more")
-
-
-class WorkerList(Given):
-    items: list[WorkerHealth]
-
-
-class QueueHealth(Given):
-    name: str
-    waiting: int
-    running: int
-
-
-class HealthOut(Given):
-    """Whether the service can do its work, part by part."""
-
-    status: Literal["ok", "starting", "degraded", "down"] = Field(
-        description="ok; starting: it takes requests, and its workers may come in a moment; degraded: it takes "
-        "requests but nothing moves; down: it cannot take requests"
-    )
-    version: str
-    auth: str = Field(description="who may ask")
-    database: PartHealth
-    broker: PartHealth
-    disk: PartHealth
-    workers_alive: int
-    workers: list[WorkerHealth]
-    queues: list[QueueHealth]
-    python_models: bool = Field(description="whether Python models are taken")
 
 
 class ProblemOut(Given):

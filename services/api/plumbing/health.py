@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from sqlalchemy.exc import SQLAlchemyError
 
 from penstock.db import Database
-from penstock.services.api.answers.schemas import HealthOut, PartHealth, QueueHealth, WorkerHealth
+from penstock.services.api.answers.health import HealthOut, PartHealth, QueueHealth, WorkerHealth
 from penstock.services.api.plumbing.context import Context
 from penstock.services.version import version
 from penstock.services.worker.sign_of_life import Sign

@@ -6,9 +6,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from penstock.compiler.platforms import load_platform, platform_names
+from penstock.services.api.answers.health import HealthOut
 from penstock.services.api.answers.params import PROBLEMS
 from penstock.services.api.answers.problems import RETRY_SOON_SECONDS
-from penstock.services.api.answers.schemas import HealthOut, PlatformList, PlatformOut
+from penstock.services.api.answers.schemas import PlatformList, PlatformOut
 from penstock.services.api.plumbing.auth import Caller, caller_of
 from penstock.services.api.plumbing.context import Ctx
 from penstock.services.api.plumbing.health import check

@@ -26,8 +26,7 @@ from penstock.services.api.plumbing.idempotency import IdempotencyHeader
 from penstock.services.jobs import runs
 from penstock.services.jobs.models import Intake, NewModel, find_model, library_model, model_file, zoo_model
 from penstock.services.jobs.quotas import check_quotas
-from penstock.services.jobs.sources import NAME_PATTERN
-from penstock.services.run_options import LONGEST_NAME, PLAIN
+from penstock.services.run_options import LONGEST_NAME, NAME_PATTERN, PLAIN
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
 
+from penstock.services.api.answers.health import WorkerList
 from penstock.services.api.answers.params import PROBLEMS
 from penstock.services.api.answers.problems import RETRY_SOON_SECONDS, Problem
-from penstock.services.api.answers.schemas import WorkerList
 from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.broker import BrokerAwayError, drain
 from penstock.services.api.plumbing.context import Ctx
