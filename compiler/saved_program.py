@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,8 +16,9 @@ from typing import Any, cast
 
 from numpy.lib import format as npy
 from xdsl.context import Context
-from xdsl.dialects.builtin import BytesAttr, StringAttr
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import BytesAttr, ModuleOp, ShapedType, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir import ParametrizedAttribute as Parametrized
 
 from penstock.compiler.errors import PenstockError
@@ -28,10 +30,15 @@ ARRAYS = (
 )  # fmt: skip
 TEXTS = ("signature.json", "graph.mlir", "host/graph.json", "layers/graph.json", "states/states.json")
 FILES = (*TEXTS, *ARRAYS)
-MOST_TEXT_BYTES = 64 << 20
+MOST_TEXT_BYTES = 8 << 20
+"""ResNet-18's graph has sixty thousand. What is larger takes minutes to read, here where no fence ends it."""
+MOST_ELEMENTS = 1 << 28
 MOST_ARRAYS = 100_000
 LONGEST_WORD = 2000
 _MOST_HEADER = 4096
+_MOST_CONSTANTS = 1 << 24
+_GAP = r"(?:\s|//[^\n]*)*"
+_DENSE = re.compile(rf"dense{_GAP}<[^<>]*>{_GAP}:{_GAP}\w+{_GAP}<{_GAP}((?:\d+{_GAP}x{_GAP})*)")
 
 
 def load_checked(folder: Path, context: Context, most_bytes: int) -> Program:
@@ -45,11 +52,13 @@ def load_checked(folder: Path, context: Context, most_bytes: int) -> Program:
         if (folder / name).exists():
             left -= _check_arrays(folder / name, name, left)
     try:
+        _check_constants((folder / "graph.mlir").read_text())
         for name in TEXTS:
             if name.endswith(".json") and (folder / name).exists():
                 _check_words(json.loads((folder / name).read_text()))
         program = Program.load(folder, context)
         _check_graph(program)
+        _check_ports(program)
     except PenstockError:
         raise
     except (Exception, RecursionError) as error:
@@ -57,11 +66,21 @@ def load_checked(folder: Path, context: Context, most_bytes: int) -> Program:
     return program
 
 
+def _check_constants(graph: str) -> None:
+    """A constant says its one value once, and is as many of them as soon as it is read."""
+    shapes = (re.sub(r"//[^\n]*", "", found) for found in _DENSE.findall(graph))
+    total = sum(math.prod(map(int, re.findall(r"\d+", shape))) for shape in shapes)
+    if total > _MOST_CONSTANTS:
+        raise _wrong(f"its constants have {total} elements", f"at most {_MOST_CONSTANTS}")
+
+
 def _check_arrays(path: Path, name: str, most_bytes: int) -> int:
     """The bytes that its arrays take in memory. Every size is known before one is unpacked."""
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
+            if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
+                raise _wrong(f"{name} is packed in a way that gives out more than it is asked for")
             total = sum(entry.file_size for entry in entries)
             if total > most_bytes or len(entries) > MOST_ARRAYS:
                 raise _wrong(
@@ -69,13 +88,13 @@ def _check_arrays(path: Path, name: str, most_bytes: int) -> int:
                 )
             for entry in entries:
                 with archive.open(entry) as file:
-                    _check_header(cast(Any, file), entry.file_size, f"{name}/{entry.filename[:80]!r}")
+                    _check_array(cast(Any, file), entry.file_size, f"{name}/{entry.filename[:80]!r}")
     except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         raise _wrong(f"{name} is no archive of arrays: {type(error).__name__}") from error
     return total
 
 
-def _check_header(file: Any, size: int, where: str) -> None:
+def _check_array(file: Any, size: int, where: str) -> None:
     version = npy.read_magic(file)
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
     if read is None:
@@ -85,6 +104,10 @@ def _check_header(file: Any, size: int, where: str) -> None:
         raise _wrong(f"{where} holds {dtype}, which is no plain number")
     if math.prod(shape) * dtype.itemsize > size:
         raise _wrong(f"{where} says that it has shape {shape}, for which its {size} bytes are too few")
+    if dtype.kind == "U":
+        if shape or size > _MOST_HEADER + 4 * LONGEST_WORD:
+            raise _wrong(f"{where} holds more than one name")
+        _check_words(file.read().decode("utf-32-be" if dtype.byteorder == ">" else "utf-32-le"))
 
 
 def _check_graph(program: Program) -> None:
@@ -93,6 +116,38 @@ def _check_graph(program: Program) -> None:
             _check_words(given.keys())
             for value in given.values():
                 _check_attribute(value)
+
+    for value in _values(program.module):
+        shape = value.type.get_shape() if isinstance(value.type, ShapedType) else ()
+        if any(size < 0 for size in shape) or math.prod(shape) > MOST_ELEMENTS:
+            raise _wrong(f"it computes {value.type}", f"at most {MOST_ELEMENTS} elements, all known")
+
+
+def _values(module: ModuleOp) -> Iterable[SSAValue]:
+    for op in module.walk():
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
+
+
+def _check_ports(program: Program) -> None:
+    """That the signature says of the ports what the graph says, and states are some of them."""
+    inputs, outputs = program.signature.inputs, program.signature.outputs
+    for op in program.module.ops:
+        if isinstance(op, FuncOp) and op.sym_name.data == "main":
+            for ports, types in ((inputs, op.function_type.inputs.data), (outputs, op.function_type.outputs.data)):
+                sizes = [math.prod(one.get_shape()) if isinstance(one, ShapedType) else 1 for one in types]
+                # weights come before the inputs; dimensions of one may be left out
+                if (
+                    min((size for port in ports for size in port.shape), default=1) < 1
+                    or [math.prod(port.shape) for port in ports] != sizes[max(0, len(sizes) - len(ports)) :]
+                ):
+                    raise _wrong(f"the graph has ports of {sizes[:8]} elements, and the signature others")
+    names = {port.name for port in inputs}
+    for state in program.states:
+        if (state.port is not None and state.port not in names) or not 0 <= (state.result or 0) < len(outputs):
+            raise _wrong(f"no port of the accelerator is its state {state.name!r}")
 
 
 def _check_attribute(value: Attribute) -> None:

@@ -119,7 +119,7 @@ def _whole(value: Any) -> Any:
 
 
 PlatformName = Annotated[PlainText, AfterValidator(_known_platform), Described({"enum": list(platform_names())})]
-QuantisationName = Literal["w8a8"]
+QuantisationName = Literal["w8a8", "w4a8"]
 
 
 class RunOptions(RequestBody):
@@ -155,11 +155,11 @@ class RunOptions(RequestBody):
     quantize: Annotated[
         QuantisationName | None,
         Said(
-            "w8a8: eight-bit weights and activations",
+            "w8a8: eight-bit weights and activations; w4a8: four-bit weights",
             (COMPILE, EXPLORE, SUBMIT, CHECK, SPACE),
             absent="as the model is",
         ),
-    ] = Field(None, description="w8a8: 8-bit weights and activations; null: as the model is")
+    ] = Field(None, description="w8a8: 8-bit weights and activations; w4a8: 4-bit weights; null: as the model is")
     seed: Annotated[StrictInt, Said("of the search: equal seeds give equal designs", (COMPILE, EXPLORE, SUBMIT))] = (
         Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
     )

@@ -22,7 +22,7 @@ from penstock.services.supervisor.protocol import allow_many_connections
 ROOT = Path(__file__).resolve().parents[2]
 POSTS_A_SECOND, POST_SECONDS = 50.0, 12.0
 IDLE_STREAMS, WATCHERS = 1000, 8
-PAGE_TIMES = 12
+PAGE_TIMES, CANCELLED = 12, 200
 _HTML = {"Accept": "text/html"}
 _SETTINGS = {
     "PENSTOCK_STEP_MODULES": "benchmarks.service_load.noop",
@@ -47,7 +47,8 @@ def measure_load(trials: int = 10_000, idle: int = IDLE_STREAMS) -> LoadFigures:
 class _Load:
     def __init__(self, url: str, token: str, trials: int, idle: int) -> None:
         self.url, self.token, self.trials, self.idle = url, token, trials, idle
-        limits = httpx.Limits(max_connections=200, max_keepalive_connections=200)
+        # shorter than the service keeps a connection: none is used that it is just closing
+        limits = httpx.Limits(max_connections=200, max_keepalive_connections=200, keepalive_expiry=2.0)
         headers = {"Authorization": f"Bearer {token}"}
         self.client = httpx.AsyncClient(base_url=url, headers=headers, timeout=120.0, limits=limits)
         self.rows: list[Mapping[str, Value]] = []
@@ -73,7 +74,8 @@ class _Load:
         return await self.client.post("/v1/runs", json={"model": self.model, "trials": trials, "name": name})
 
     async def _posts(self) -> Mapping[str, Value]:
-        """Submissions while the workers are busy; then all of them are cancelled, one after the other."""
+        """Submissions while the workers are busy; then they are cancelled one after the other, the newest first: those
+        are sure to wait still."""
         started: list[str] = []
 
         async def post(number: int) -> httpx.Response:
@@ -85,10 +87,12 @@ class _Load:
         with CpuMeter() as meter:
             taken = await at_rate(post, each_second=POSTS_A_SECOND, seconds=POST_SECONDS)
         found = self._keep(row(f"POST /v1/runs, {POSTS_A_SECOND:.0f} a second", taken, meter))
-        waiting = iter(list(started))
+        waiting = iter(reversed(started))
         with CpuMeter() as meter:
-            taken, _ = await in_turn(lambda: self.client.post(f"/v1/runs/{next(waiting)}/cancel"), len(started))
+            taken, _ = await in_turn(lambda: self.client.post(f"/v1/runs/{next(waiting)}/cancel"), CANCELLED)
         self._keep(row("POST cancel, a run that waits", taken, meter))
+        for run in waiting:
+            await self.client.post(f"/v1/runs/{run}/cancel")  # 409 where it came to its end
         return found
 
     async def _ten_thousand_steps(self) -> tuple[int, str, float, float]:

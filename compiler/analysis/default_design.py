@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 from xdsl.ir import SSAValue
@@ -31,9 +32,13 @@ def default_design(
 
 def weights_placement(graph: Graph, platform: Platform) -> WeightStore:
     """On the chip if half of its block RAM holds them; else in external memory, if there is any."""
-    bits = sum(_bits(a) for a in graph.arguments if graph.is_param(a))
-    on_chip = platform.limits.bram18 * 18 * 1024 // 2
-    return "rom" if bits <= on_chip or not platform.memories else "stream"
+    params = [a for a in graph.arguments if graph.is_param(a)]
+    return "rom" if fit_on_chip(params, platform) or not platform.memories else "stream"
+
+
+def fit_on_chip(values: Iterable[SSAValue], platform: Platform) -> bool:
+    """Whether half of the block RAM holds all of them."""
+    return sum(map(_bits, values)) <= platform.limits.bram18 * 18 * 1024 // 2
 
 
 def _bits(value: SSAValue) -> int:

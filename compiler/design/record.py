@@ -133,8 +133,8 @@ class Design:
         clock = fields["clock_mhz"]
         if isinstance(clock, bool) or not isinstance(clock, int | float) or clock <= 0:
             raise _error(f"{where}.clock_mhz", f"{clock!r} is not a positive number")
-        if fields.get("quantize") not in (None, "w8a8"):
-            raise _error(f"{where}.quantize", f"{fields['quantize']!r} is unknown", limit="null or 'w8a8'")
+        if fields.get("quantize") not in (None, "w8a8", "w4a8"):
+            raise _error(f"{where}.quantize", f"{fields['quantize']!r} is unknown", limit="null, 'w8a8' or 'w4a8'")
         groups = _object(fields.get("groups", {}), f"{where}.groups")
         for layer, group in groups.items():
             _positive(group, f"{where}.groups.{layer}", 0)

@@ -15,7 +15,8 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline.layer_numbers import LayerError, errors_by_layer, layer_numbers, layers_read, share_of
-from penstock.compiler.pipeline.verify import W8A8_TOLERANCE, compare
+from penstock.compiler.pipeline.prepare import QUANTISATIONS
+from penstock.compiler.pipeline.verify import TOLERANCES, compare
 from penstock.compiler.program import Program, Samples
 from penstock.compiler.transforms.canonicalise import simplify
 from penstock.compiler.transforms.editor import Editor, layer_of
@@ -26,41 +27,40 @@ from penstock.compiler.transforms.quantiser import LEVELS, Code
 _NAMED = 3
 
 
-def check_quantised(program: Program, prepared: Program) -> None:
-    """`prepared` is `program` after W8A8; raises where its answers on the example inputs are too far off."""
+def check_quantised(program: Program, prepared: Program, quantize: str = "w8a8") -> None:
+    """`prepared` is `program` so quantised; raises where its answers on the example inputs are too far off."""
     samples = program.samples
     if samples is None or prepared.samples is None:
         return
+    tolerance = TOLERANCES[quantize]
     outputs = run(prepared, prepared.quantise_inputs(prepared.samples.inputs))
     shaped = [o.reshape(p.shape) for o, p in zip(outputs, prepared.signature.outputs, strict=True)]
-    found = compare(
-        "interpreter", "pytorch", prepared.dequantise_outputs(shaped), prepared.samples.outputs, W8A8_TOLERANCE
-    )
+    found = compare("interpreter", "pytorch", prepared.dequantise_outputs(shaped), prepared.samples.outputs, tolerance)
     if found.equal:
         return
     largest = max(float(np.max(np.abs(y[np.isfinite(y)]), initial=0.0)) for y in prepared.samples.outputs)
     alone = replace(program, layers=None, states=())  # one call of one layer says where it begins
-    errors = layer_errors(simplify(alone), samples)
+    errors = layer_errors(simplify(alone), samples, QUANTISATIONS[quantize])
     worst = max(errors, key=lambda e: e.added)
     listed = "; ".join(str(e) for e in sorted(errors, key=lambda e: -e.share)[:_NAMED])
     raise PenstockError(
         code="eight-bits-too-few",
         what=f"with eight bits the answer is off by {found.max_difference:.3g}; most of it begins here",
         where=f"layer '{worst.layer}' of {program.name}",
-        limit=f"{W8A8_TOLERANCE * (largest or 1.0):.3g}, {W8A8_TOLERANCE:.0%} of the largest output; {listed}",
+        limit=f"{tolerance * (largest or 1.0):.3g}, {tolerance:.0%} of the largest output; {listed}",
         hint="compile without --quantize, import the model with its trained weights and typical inputs, or scale what "
         "this layer reads so that its numbers are of like size",
     )
 
 
-def layer_errors(canonical: Program, samples: Samples) -> list[LayerError]:
+def layer_errors(canonical: Program, samples: Samples, weight_bits: int = 8) -> list[LayerError]:
     """Of every layer that both programs have, in their order."""
     editor = Editor(canonical)
     InsertRequantise().rewrite(editor)
     editor.remove_dead()
     reference = editor.snapshot()
     floats = layer_numbers(reference, samples.inputs)
-    state = quantise_in(editor)
+    state = quantise_in(editor, weight_bits)
     codes = {layer_of(value.owner): code for value, code in state.codes.items() if isinstance(value.owner, Operation)}
     quantised = editor.finish()
     integers = layer_numbers(quantised, quantised.quantise_inputs(samples.inputs))

@@ -19,7 +19,7 @@ from penstock.compiler.program import Port, Program, Signature
 from penstock.compiler.transforms.canonicalise import quantise, simplify
 
 
-def share_layers(program: Program, quantised: bool) -> Program:
+def share_layers(program: Program, weight_bits: int | None) -> Program:
     """The canonical program of one layer, with its weights as inputs; `layers.weights` has them for every layer."""
     layers = program.layers
     assert layers is not None
@@ -36,7 +36,7 @@ def share_layers(program: Program, quantised: bool) -> Program:
     own = [n for n in first.params if any(not _same(first.params[n], o.params[n]) for o in prepared[1:])]
     weights = tuple({name: one.params[name] for name in own} for one in prepared)
     shared = replace(first, samples=program.samples, layers=replace(layers, weights=weights))
-    return weights_as_inputs(quantise(shared) if quantised else shared)
+    return weights_as_inputs(shared if weight_bits is None else quantise(shared, weight_bits))
 
 
 def weights_as_inputs(program: Program) -> Program:

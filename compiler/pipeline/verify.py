@@ -7,7 +7,7 @@ difference has a stated tolerance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -25,7 +25,7 @@ Executable = Callable[[Sequence[Array]], list[Array]]
 
 FLOAT_TOLERANCE = 1e-4
 """Of the largest output: what reordering fp32 sums may cost."""
-W8A8_TOLERANCE = 0.1
+TOLERANCES: Mapping[str | None, float] = {None: FLOAT_TOLERANCE, "w8a8": 0.1, "w4a8": 0.4}
 """Of the largest output: what eight-bit weights and activations may cost.
 
 A limit on use, not a bound on errors: a tensor is rounded to 0.4 % of its largest number, and small models of many
@@ -153,7 +153,7 @@ def verify_pytorch(lowered: Lowered) -> Comparison | None:
         return None
     outputs = lowered.run_itensor(program.quantise_inputs(program.samples.inputs))
     shaped = [o.reshape(p.shape) for o, p in zip(outputs, program.signature.outputs, strict=True)]
-    tolerance = FLOAT_TOLERANCE if lowered.design.quantize is None else W8A8_TOLERANCE
+    tolerance = TOLERANCES[lowered.design.quantize]
     return compare("interpreter", "pytorch", program.dequantise_outputs(shaped), program.samples.outputs, tolerance)
 
 

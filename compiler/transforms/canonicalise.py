@@ -24,7 +24,7 @@ from penstock.compiler.transforms.insert_requantise import InsertRequantise
 from penstock.compiler.transforms.materialise_parts import MaterialiseParts
 from penstock.compiler.transforms.move_slices import MoveSlices
 from penstock.compiler.transforms.passes import level_of
-from penstock.compiler.transforms.quantise import QuantiseW8A8
+from penstock.compiler.transforms.quantise import QuantiseIntegers
 from penstock.compiler.transforms.raise_extracts import RaiseExtracts
 from penstock.compiler.transforms.raise_fills import RaiseFills
 from penstock.compiler.transforms.raise_windows import RaiseWindows
@@ -64,7 +64,7 @@ SIMPLIFY: tuple[Rewrite, ...] = (
 
 INTEGERS: tuple[Rewrite, ...] = (UseIntegers(), CheckCanonical())
 
-QUANTISE: tuple[Rewrite, ...] = (InsertRequantise(), QuantiseW8A8(), CheckCanonical())
+QUANTISE: tuple[Rewrite, ...] = (InsertRequantise(), QuantiseIntegers(), CheckCanonical())
 
 
 def simplify(program: Program) -> Program:
@@ -85,11 +85,12 @@ def sums_integers(program: Program) -> bool:
     return any(isinstance(get_element_type_or_self(kind), IntegerType) for kind in kinds)
 
 
-def quantise(program: Program) -> Program:
-    """A canonical program in 8-bit integers, canonical again."""
+def quantise(program: Program, weight_bits: int = 8) -> Program:
+    """A canonical program in 8-bit integers, with weights of as many bits, canonical again."""
     if level_of(program.module) == "tasks":
         raise PenstockError(
             code="unknown-quantisation", what="a task program says itself what numbers it computes with",
             where=program.name, hint="leave quantize out, and write int8 or int4 in the program",
         )  # fmt: skip
-    return run_rewrites(QUANTISE, program)
+    passes = [QuantiseIntegers(weight_bits) if isinstance(one, QuantiseIntegers) else one for one in QUANTISE]
+    return run_rewrites(passes, program)

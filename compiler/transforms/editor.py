@@ -64,10 +64,13 @@ class Editor:
     def data(self, param: SSAValue) -> Array:
         return self.params[self.name(param)]
 
-    def add_param(self, name: str, data: Array) -> BlockArgument:
-        """A new last argument with its data; the name gets a number behind it if it is taken."""
+    def add_param(self, name: str, data: Array, element: Attribute | None = None) -> BlockArgument:
+        """A new last argument with its data; the name gets a number behind it if it is taken.
+
+        Its elements are as the data, or narrower ones that the data holds.
+        """
         name = self._free_name(name)
-        argument = self.block.insert_arg(tensor_of(data.shape, element_type(data)), len(self.block.args))
+        argument = self.block.insert_arg(tensor_of(data.shape, element or element_type(data)), len(self.block.args))
         self._named[argument] = (name, "param")
         self.params[name] = self._stored(data)
         return argument

@@ -1,8 +1,8 @@
-"""Rewrites a canonical float program to 8-bit weights and activations with 32-bit accumulators.
+"""Rewrites a canonical float program to weights of 8 or 4 bits and 8-bit activations with 32-bit accumulators.
 
 Static and symmetric: an activation has one scale, measured on calibration inputs; a weight has one a channel.
-Contractions multiply i8 by i8 into i32. The elementwise operations between them become integer arithmetic that ends
-in i8 (`fixed_point`); where that is not possible (tanh, exp, ...) they compute in f32 between two conversions.
+Contractions multiply i8 by i8 or i4 into i32. The elementwise operations between them become integer arithmetic that
+ends in i8 (`fixed_point`); where that is not possible (tanh, exp, ...) they compute in f32 between two conversions.
 The model's results leave as i32 and are scaled by the host.
 Layers that share the accelerator share the activations' scales, which are ranges joined over the layers. Each has its
 own weights, scales of weights, and so multipliers: numbers that differ between layers carry a leading axis of layers.
@@ -33,16 +33,17 @@ from penstock.compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)
-class QuantiseW8A8(Rewrite):
+class QuantiseIntegers(Rewrite):
     """After `InsertRequantise`."""
 
-    name: ClassVar[str] = "quantise-w8a8"
+    name: ClassVar[str] = "quantise"
+    weight_bits: int = 8
 
     def rewrite(self, editor: Editor) -> None:
-        quantise_in(editor)
+        quantise_in(editor, self.weight_bits)
 
 
-def quantise_in(editor: Editor) -> Quantiser:
+def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
     """Rewrites the function, and says how the integers of each new value stand for the old one's numbers."""
     program = editor.snapshot()
     spreads = measure_spreads(program)
@@ -54,7 +55,7 @@ def quantise_in(editor: Editor) -> Quantiser:
     _share_state(editor, ranges)
     share_ranges(editor, ranges)
     uneven = {value for value, spread in spreads.items() if spread.uneven}
-    state = Quantiser(editor, ranges, masks, uneven)
+    state = Quantiser(editor, ranges, masks, uneven, weight_bits)
     _quantise_inputs(state)
     for op in list(editor.block.ops):
         if moves_data(op):

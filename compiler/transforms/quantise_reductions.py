@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.utils.type import get_element_type_or_self
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
@@ -27,7 +28,7 @@ from penstock.compiler.transforms.generics import (
     scalar_constant,
     yielded,
 )
-from penstock.compiler.transforms.quantiser import LEVELS, Code, Quantiser
+from penstock.compiler.transforms.quantiser import Code, Quantiser
 
 I8, I32 = IntegerType(8), IntegerType(32)
 _ACCUMULATOR_LIMIT = 1 << 31
@@ -99,7 +100,8 @@ def _sum_of_products(state: Quantiser, op: linalg.GenericOp, terms: list[int]) -
             operands.append(state.values[op.inputs[position]])
             continue
         integers, weight_scale, column = _quantise_weight(state, op, position, float(scale.flat[0]))
-        operands.append(state.param(state.editor.name(op.inputs[position]), integers))
+        element = IntegerType(state.weight_bits)
+        operands.append(state.param(state.editor.name(op.inputs[position]), integers, element))
         scale, bound, count = scale * weight_scale, bound * column, 1
     if bound * count >= _ACCUMULATOR_LIMIT:
         raise PenstockError(
@@ -109,7 +111,7 @@ def _sum_of_products(state: Quantiser, op: linalg.GenericOp, terms: list[int]) -
             limit=f"{_ACCUMULATOR_LIMIT - 1}",
             hint="compile without --quantize, or split the layer's inputs",
         )
-    block = product_sum([I8] * len(operands))
+    block = product_sum([_element(value) for value in operands])
     start = filled_with(op.outputs[0])
     number = None if start is None else scalar_constant(start.result)
     if number is None or number != 0:
@@ -158,10 +160,11 @@ def _quantise_weight(
     largest = np.max(np.abs(weight), axis=reduced, keepdims=True)
     # the bias is added in steps of activation scale times weight scale, and must fit 32 bits then
     floor = _largest_bias(state, op) / (activation_scale * _BIAS_LIMIT)
-    scales = np.maximum(largest / LEVELS, floor)
+    levels = (1 << (state.weight_bits - 1)) - 1
+    scales = np.maximum(largest / levels, floor)
     positive = scales[scales > 0]
     scales = np.where(scales > 0, scales, positive.min() if positive.size else 1.0).astype(np.float32)
-    integers = np.clip(np.rint(weight / scales), -LEVELS, LEVELS).astype(np.int8)
+    integers = np.clip(np.rint(weight / scales), -levels, levels).astype(np.int8)
     column = int(np.max(np.sum(np.abs(integers.astype(np.int64)), axis=reduced)))
     kept = [loop for loop in loops if loop in result_loops]
     flat = scales.astype(np.float64).reshape([layers, *(shape[loops.index(loop)] for loop in kept)])
@@ -169,6 +172,12 @@ def _quantise_weight(
     extents = [shape[loops.index(loop)] if loop in kept else 1 for loop in result_loops]
     own = ordered.reshape(extents if layers == 1 else [layers, *extents])
     return integers, own, max(column, 1)
+
+
+def _element(value: SSAValue) -> IntegerType:
+    kind = get_element_type_or_self(value.type)
+    assert isinstance(kind, IntegerType)
+    return kind
 
 
 def loop_of(layout: AffineMap, axis: int) -> int:

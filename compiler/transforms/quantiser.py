@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.transforms.editor import Editor
@@ -48,6 +48,7 @@ class Quantiser:
     masks: dict[SSAValue, Mask] = field(default_factory=dict[SSAValue, "Mask"])
     uneven: set[SSAValue] = field(default_factory=set[SSAValue])
     """Old values that one scale would leave too few levels for most of their numbers."""
+    weight_bits: int = 8
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Old value to new value."""
     codes: dict[SSAValue, Code | None] = field(default_factory=dict[SSAValue, "Code | None"])
@@ -63,9 +64,9 @@ class Quantiser:
             return np.asarray(self.editor.data(param))[None]
         return np.stack([weights[name] for weights in layers.weights])
 
-    def param(self, name: str, rows: Array) -> BlockArgument:
+    def param(self, name: str, rows: Array, element: Attribute | None = None) -> BlockArgument:
         """A new parameter of rows as above; its final name is given when the old parameters are gone."""
-        argument = self.editor.add_param(f"quantised.{name}", rows[0])
+        argument = self.editor.add_param(f"quantised.{name}", rows[0], element)
         self.names[argument] = name
         if len(rows) > 1:
             self.by_layer[argument] = rows

@@ -33,15 +33,15 @@ def sizes_of(
 ) -> TransformerSizes:
     """A named size with what is given put in its place. A head's width follows from d and heads if these are given."""
     if size not in TOKENS:
-        raise _bad(family, f"size={size!r}", f"sizes: {', '.join(TOKENS)}")
+        raise bad_size(family, f"size={size!r}", f"sizes: {', '.join(TOKENS)}")
     if mode not in MODES:
-        raise _bad(family, f"mode={mode!r}", f"modes: {', '.join(MODES)}")
+        raise bad_size(family, f"mode={mode!r}", f"modes: {', '.join(MODES)}")
     named = SHAPES[family][size]
     tokens, cached = TOKENS[size]
     if (d or heads) and not head:
         width, count = d or named[0], heads or named[1]
         if count < 1 or width % count:
-            raise _bad(family, f"d={width}, heads={count}", "d is a multiple of heads, or head is given")
+            raise bad_size(family, f"d={width}, heads={count}", "d is a multiple of heads, or head is given")
         head = width // count
     result = TransformerSizes(
         d=d or named[0],
@@ -58,17 +58,21 @@ def sizes_of(
 
 def _check(family: str, s: TransformerSizes) -> None:
     if min(s.d, s.heads, s.kv, s.head, s.ffn, s.seq) < 1:
-        raise _bad(family, str(s), "every size is a whole number of at least 1")
+        raise bad_size(family, str(s), "every size is a whole number of at least 1")
     if s.heads % s.kv:
-        raise _bad(family, f"heads={s.heads}, kv={s.kv}", "heads is a multiple of kv: so many share keys and values")
+        raise bad_size(
+            family, f"heads={s.heads}, kv={s.kv}", "heads is a multiple of kv: so many share keys and values"
+        )
     if family == "gpt2" and (s.heads * s.head != s.d or s.kv != s.heads):
-        raise _bad(family, f"d={s.d}, heads={s.heads}, kv={s.kv}, head={s.head}", "d = heads * head, and kv = heads")
+        raise bad_size(
+            family, f"d={s.d}, heads={s.heads}, kv={s.kv}, head={s.head}", "d = heads * head, and kv = heads"
+        )
     if family != "gpt2" and s.head % 2:
-        raise _bad(family, f"head={s.head}", "rotary positions turn pairs: head is even")
+        raise bad_size(family, f"head={s.head}", "rotary positions turn pairs: head is even")
 
 
-def _bad(family: str, what: str, limit: str) -> PenstockError:
+def bad_size(family: str, what: str, limit: str) -> PenstockError:
     return PenstockError(
         code="bad-option", what=what, where=f"zoo:{family}", limit=limit,
-        hint=f"for example zoo:{family}?size=tiny&mode=decode",
+        hint=f"for example zoo:{family}?size=tiny" + ("&mode=decode" if family in SHAPES else ""),
     )  # fmt: skip

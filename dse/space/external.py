@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from penstock.compiler.analysis.default_design import fit_on_chip
+from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.design import PREFETCH_BITS, Design, WeightStore
 from penstock.compiler.platforms import Platform
 
@@ -14,10 +16,15 @@ _AHEAD = (0, PREFETCH_BITS // _BITS_PER_KIB, 128, 256, 512, 1024, 8192)
 """From what covers an access to memory up to whole weights of a large layer."""
 
 
-def external_choices(platform: Platform, weights: WeightStore) -> dict[str, tuple[int, ...]]:
-    """Parameters where weights are streamed from a memory that has several banks."""
-    memory = platform.fastest_memory
-    if weights != "stream" or memory is None or memory.ports < 2 or platform.has_array_arguments:
+def external_choices(graph: Graph, platform: Platform, weights: WeightStore) -> dict[str, tuple[int, ...]]:
+    """Parameters where much is streamed from a memory that has several banks.
+
+    It may be weights, or inputs: those of layers that share an accelerator enter as such.
+    """
+    memory, inputs = platform.fastest_memory, [a for a in graph.arguments if not graph.is_param(a)]
+    if memory is None or memory.ports < 2 or platform.has_array_arguments:
+        return {}
+    if weights != "stream" and fit_on_chip(inputs, platform):
         return {}
     return {STRIPES: tuple([1 << n for n in range(memory.ports.bit_length())]), PREFETCH: _AHEAD}
 

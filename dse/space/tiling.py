@@ -344,7 +344,7 @@ class TilingSpace:
 
     @cached_property
     def _external(self) -> Mapping[str, tuple[int, ...]]:
-        return external_choices(self.platform, self.weights)
+        return external_choices(self.graph, self.platform, self.weights)
 
     @cached_property
     def _of_paced(self) -> Mapping[str, tuple[Value, ...]]:

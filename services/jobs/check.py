@@ -31,8 +31,7 @@ from penstock.compiler.pipeline.first_difference import first_difference
 from penstock.compiler.pipeline.lower import Lowered
 from penstock.compiler.pipeline.probes import gentle, make_probes, stacked
 from penstock.compiler.pipeline.verify import (
-    FLOAT_TOLERANCE,
-    W8A8_TOLERANCE,
+    TOLERANCES,
     Comparison,
     compare,
     make_inputs,
@@ -279,7 +278,7 @@ def check_whole(
     largest = max((_largest(y) for y in around.outputs if y.dtype.kind == "f"), default=0.0)
     exact = lowered.design.quantize is None
     error = judged["max_abs_error"]
-    tolerance = None if error is None else (FLOAT_TOLERANCE if exact else W8A8_TOLERANCE) * (largest or 1.0)
+    tolerance = None if error is None else TOLERANCES[lowered.design.quantize] * (largest or 1.0)
     within = (error is None or tolerance is None or error <= tolerance) and not judged["undefined"]
     return WholeCheck(
         **judged,

@@ -47,5 +47,5 @@ def load_program(reference: str, quantize: str | None) -> Program:
     program = import_model(reference)
     prepared = prepare(program, quantize)
     if quantize is not None:
-        check_quantised(program, prepared)
+        check_quantised(program, prepared, quantize)
     return prepared

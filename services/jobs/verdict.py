@@ -53,7 +53,7 @@ def judge(
         stage("looking for what is not supported")
         canonical = prepare(program, quantize)
         if quantize is not None:
-            check_quantised(program, canonical)
+            check_quantised(program, canonical, quantize)
         graph = read_graph(canonical.module)
         stage("modelling a first design")
         evaluator = Evaluator.create(canonical, platform.name, clock_mhz=clock_mhz, quantize=quantize)

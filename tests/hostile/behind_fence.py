@@ -69,12 +69,16 @@ def behind_fence(
     )
 
 
-def as_ordinary_user(folder: Path, arguments: Sequence[str]) -> Ended:
+def as_ordinary_user(
+    folder: Path, arguments: Sequence[str], *, limits: FenceLimits = SMALL, outputs: Sequence[str] = ()
+) -> Ended:
     """The same by somebody who is not root, where the tests are run by root."""
     for path in (folder, *folder.rglob("*")):
         os.chown(path, ORDINARY, ORDINARY)
     helper = IMPORT_ROOT / "tests" / "fixtures" / "as_ordinary_user.py"
-    command = [sys.executable, str(helper), sys.executable, "-m", "tests.hostile.behind_fence", str(folder), *arguments]
+    given = json.dumps({"limits": asdict(limits), "outputs": list(outputs)})
+    module = (sys.executable, "-m", "tests.hostile.behind_fence")
+    command = [sys.executable, str(helper), *module, given, str(folder), *arguments]
     environment = clean_environment(PYTHONPATH=str(IMPORT_ROOT), PENSTOCK_CANARY="canary")
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, cwd=IMPORT_ROOT)
     assert answer.returncode == 0, answer.stderr
@@ -82,5 +86,12 @@ def as_ordinary_user(folder: Path, arguments: Sequence[str]) -> Ended:
     return Ended(**fields | {"outputs": tuple(fields["outputs"])})
 
 
+def main() -> None:
+    given = json.loads(sys.argv[1])
+    limits = FenceLimits(**given["limits"])
+    ended = behind_fence(Path(sys.argv[2]), sys.argv[3:], limits=limits, outputs=given["outputs"])
+    print(json.dumps(asdict(ended)))
+
+
 if __name__ == "__main__":
-    print(json.dumps(asdict(behind_fence(Path(sys.argv[1]), sys.argv[2:]))))
+    main()

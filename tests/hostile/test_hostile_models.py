@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +17,7 @@ from penstock.compiler.frontend.context import make_context
 from penstock.compiler.saved_program import FILES, load_checked
 from penstock.services.steps.fence.plan import FenceLimits
 from penstock.services.steps.fence.probe import fence_problem
-from tests.hostile.behind_fence import Ended, behind_fence, open_folder
+from tests.hostile.behind_fence import Ended, as_ordinary_user, behind_fence, open_folder
 
 pytestmark = pytest.mark.skipif(bool(fence_problem()), reason=f"no fence here: {fence_problem()}")
 
@@ -50,6 +51,30 @@ PYTHON = {
     "leaves links for outputs": (
         "import os\ndef model():\n os.symlink('/etc/passwd', '/out/graph.mlir')\n"
         " os.symlink('/proc/self/environ', '/out/error.json')\n os._exit(1)"
+    ),
+    "looks into /proc": (
+        "import os\ndef model():\n others = [p for p in os.listdir('/proc') if p.isdigit() and p != str(os.getpid())]\n"
+        " said = [open(f'/proc/{p}/environ', 'rb').read() for p in others]\n raise RuntimeError(repr(said))"
+    ),
+    "leaves a .pth": (
+        "import sys\ndef model():\n site = next(p for p in sys.path if 'site' in p)\n"
+        " open(site + '/evil.pth', 'w').write('import os')\n return 1"
+    ),
+    "opens sockets": "import socket\ndef model(): socket.create_connection(('127.0.0.1', 8750)); return 1",
+    "fills the disk": "def model():\n with open('/tmp/x', 'wb') as f:\n  while True: f.write(bytes(1 << 20))",
+    "a pickle for weights": (
+        "import io, pickle, torch\nclass Evil:\n def __reduce__(self): return (open, ('/out/evil', 'w'))\n"
+        "def model():\n m = torch.nn.Linear(4, 2)\n torch.save({'weight': Evil()}, '/tmp/w.pt')\n"
+        " m.load_state_dict(torch.load('/tmp/w.pt')); return m, (torch.zeros(1, 4),)"
+    ),
+    "a pickle in a checkpoint of torch.package": (
+        "import io, pickle, torch, zipfile\nclass Evil:\n def __reduce__(self): return (open, ('/out/evil', 'w'))\n"
+        "def model():\n with zipfile.ZipFile('/tmp/m.pt', 'w') as z: z.writestr('m/data.pkl', pickle.dumps(Evil()))\n"
+        " return torch.jit.load('/tmp/m.pt'), (torch.zeros(1, 4),)"
+    ),
+    "a weight that unpickles oddly": (
+        "import torch\nclass Evil(torch.nn.Linear):\n def __reduce__(self): return (open, ('/out/evil', 'w'))\n"
+        " def __deepcopy__(self, memo): raise SystemExit(0)\ndef model(): return Evil(4, 2), (torch.zeros(1, 4),) * 2"
     ),
     "loads a pickle": (
         "import pickle, torch\nclass Evil:\n def __reduce__(self): return (open, ('/out/evil', 'w'))\n"
@@ -122,9 +147,18 @@ ONNX: dict[str, Callable[[], bytes]] = {
 }
 
 
-def imported(folder: Path, reference: str, limits: FenceLimits = LIMITS) -> Ended:
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+both_ways = pytest.mark.parametrize(
+    "ordinary", [False, pytest.param(True, marks=needs_root)], ids=["own-user", "ordinary-user"]
+)
+
+
+def imported(folder: Path, reference: str, limits: FenceLimits = LIMITS, *, ordinary: bool = False) -> Ended:
     arguments = ["-m", "penstock.compiler.frontend", reference, "/out"]
-    return behind_fence(folder, arguments, limits=limits, outputs=("error.json", *FILES), timeout=limits.seconds)
+    outputs = ("error.json", *FILES)
+    if ordinary:
+        return as_ordinary_user(folder, arguments, limits=limits, outputs=outputs)
+    return behind_fence(folder, arguments, limits=limits, outputs=outputs, timeout=limits.seconds)
 
 
 def is_refused(folder: Path, ended: Ended) -> bool:
@@ -165,12 +199,13 @@ def test_an_honest_one_is_imported() -> None:
 
 
 @pytest.mark.slow
+@both_ways
 @pytest.mark.parametrize("name", PYTHON)
-def test_hostile_python(name: str) -> None:
+def test_hostile_python(name: str, ordinary: bool) -> None:
     with open_folder() as folder:
         (folder / "model").mkdir()
         (folder / "model" / "evil.py").write_text(PYTHON[name])
-        ended = imported(folder, "/model/evil.py:model")
+        ended = imported(folder, "/model/evil.py:model", ordinary=ordinary)
         assert is_refused(folder, ended), ended
         assert "\x1b" not in ended.said
         assert "evil" not in ended.outputs
@@ -186,29 +221,32 @@ def test_an_endless_loop_ends_in_its_time() -> None:
 
 
 @pytest.mark.slow
+@both_ways
 @pytest.mark.parametrize("reference", REFERENCES)
-def test_references_that_ask_for_too_much(reference: str) -> None:
+def test_references_that_ask_for_too_much(reference: str, ordinary: bool) -> None:
     with open_folder() as folder:
-        ended = imported(folder, reference)
+        ended = imported(folder, reference, ordinary=ordinary)
         assert is_refused(folder, ended), ended
         assert (folder / "out" / "error.json").exists(), "told by sizes, before memory is spent"
 
 
 @pytest.mark.slow
+@both_ways
 @pytest.mark.parametrize("name", LINALG)
-def test_hostile_linalg(name: str) -> None:
+def test_hostile_linalg(name: str, ordinary: bool) -> None:
     with open_folder() as folder:
         (folder / "model").mkdir()
         (folder / "model" / name).write_text(LINALG[name], encoding="latin-1")
-        ended = imported(folder, f"/model/{name}")
+        ended = imported(folder, f"/model/{name}", ordinary=ordinary)
         assert is_refused(folder, ended), ended
 
 
 @pytest.mark.slow
+@both_ways
 @pytest.mark.parametrize("name", ONNX)
-def test_hostile_onnx(name: str) -> None:
+def test_hostile_onnx(name: str, ordinary: bool) -> None:
     with open_folder() as folder:
         (folder / "model").mkdir()
         (folder / "model" / "evil.onnx").write_bytes(ONNX[name]())
-        ended = imported(folder, "/model/evil.onnx")
+        ended = imported(folder, "/model/evil.onnx", ordinary=ordinary)
         assert is_refused(folder, ended), ended

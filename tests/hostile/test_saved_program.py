@@ -76,6 +76,23 @@ def zip_bomb(folder: Path) -> None:
     archive(folder / "params.npz", bytes(8 << 20), method=zipfile.ZIP_DEFLATED)
 
 
+def packed_otherwise(folder: Path) -> None:
+    """Its unpacker gives out all that a few bytes stand for, however little is asked for."""
+    archive(folder / "params.npz", array((100_000,), np.zeros(100_000)), method=zipfile.ZIP_BZIP2)
+
+
+def words_in_text(folder: Path) -> None:
+    (folder / "text").mkdir()
+    np.savez(folder / "text" / "arrays.npz", name=np.array("\x1b]0;evil\x07"), calibration=np.zeros(3, np.int64))
+
+
+def a_state_of_no_port(folder: Path) -> None:
+    state = {"name": "s", "input": 0, "output": 0, "port": "elsewhere", "result": 0}
+    (folder / "states").mkdir()
+    (folder / "states" / "states.json").write_text(json.dumps([state]))
+    np.savez(folder / "states" / "arrays.npz", value_0=np.zeros(2, np.float32))
+
+
 def many_arrays(folder: Path) -> None:
     for name in ("params", "samples", "calibration"):
         archive(folder / f"{name}.npz", array((100_000,), np.zeros(100_000)), method=zipfile.ZIP_DEFLATED)
@@ -109,12 +126,28 @@ def attribute(text: str) -> Callable[[Path], None]:
     return graph(GRAPH.replace('sym_name = "main"', f'sym_name = "main", layer = "{text}"'))
 
 
+ALIASES = '#a0 = ["x", "x"]\n' + "".join(f"#a{i} = [#a{i - 1}, #a{i - 1}]\n" for i in range(1, 40))
+SPLAT = """
+    %c = "arith.constant"() <{value = dense<1.0> // a gap
+      : tensor<4294967296xf32>}> : () -> tensor<4294967296xf32>
+    "func.return"
+"""
+
 FORGED: dict[str, Callable[[Path], None]] = {
     "pickled objects in an array": pickled,
     "a pickle for an archive": bare_pickle,
     "a pickle in an archive": pickle_in_archive,
     "an archive that unpacks to too much": zip_bomb,
     "three archives too large together": many_arrays,
+    "an archive that cannot be read in parts": packed_otherwise,
+    "words for a terminal in the name of a text": words_in_text,
+    "a state that is no port": a_state_of_no_port,
+    "ports of other sizes": named(inputs=[{**PORT, "shape": [3]}]),
+    "ports of negative sizes": named(inputs=[{**PORT, "shape": [-1, -2]}]),
+    "text that doubles with every line": graph(ALIASES + GRAPH.replace('"main"', '"main", layer = #a39')),
+    "a constant that is said once and held often": graph(GRAPH.replace('"func.return"', SPLAT)),
+    "tensors of a terabyte": graph(GRAPH.replace("tensor<2xf32>", "tensor<1000000x1000000xf32>")),
+    "a long document": lambda folder: void((folder / "signature.json").write_text("[" + "[]," * (3 << 20) + "[]]")),
     "a header of a petabyte": lying_header,
     "a header without an end": long_header,
     "no archive": lambda folder: void((folder / "params.npz").write_bytes(b"PK\x03\x04 no")),

@@ -38,7 +38,7 @@ from tests.goldens import check_golden
 
 Array = NDArray[Any]
 GOLDENS = Path(__file__).parent / "goldens" / "passes"
-QUANTISING = {"quantise-w8a8"}
+QUANTISING = {"quantise"}
 """Passes after which numbers are others, by as much as eight bits cost: `test_quantise.py` says by how much."""
 NOT_RUN = {"drop-dead-results", "raise-extracts", "raise-windows"}
 """Passes that bring modules into a form that the interpreter runs."""

@@ -152,10 +152,10 @@ def tool(context: StepContext) -> StepResult:
 
 @step_kind("make_part")
 def make_part(context: StepContext) -> StepResult:
-    """Hands on what it read of another host, after a while."""
+    """Hands on what it read of another host; from some number on, not before a file says so."""
     said = context.input_file("make", "said").read_bytes()
-    end = time.monotonic() + context.payload["seconds"]
-    while time.monotonic() < end:
+    held = context.payload["number"] >= context.payload["held_from"]
+    while held and not Path(context.payload["until"]).exists():
         context.check()
         time.sleep(0.02)
     return StepResult(outputs={"part": Output(said + str(context.payload["number"]).encode(), "text/plain")})

@@ -86,6 +86,10 @@ class Runs:
         while len(self.going) < IN_FLIGHT:
             self.going.append(self.submit(rng.choice(OWNERS), FEW_TRIALS))
 
+    def open(self) -> bool:
+        """Whether any is under way."""
+        return any(self.service.run_of(run).state not in RUN_TERMINAL for run in (*self.going, self.large))
+
 
 def test_faults_by_lot_cost_nothing(faults: Faults, request: pytest.FixtureRequest) -> None:
     rounds, many, seed = (int(request.config.getoption(name) or 0) for name in ("--rounds", "--trials", "--seed"))
@@ -95,7 +99,7 @@ def test_faults_by_lot_cost_nothing(faults: Faults, request: pytest.FixtureReque
         runs.fill(rng)
         faults.play(rng)
         before = service.last_event()
-        service.until(lambda before=before: service.last_event() > before, lambda: _explain(faults))
+        service.until(lambda before=before: service.last_event() > before or not runs.open(), lambda: _explain(faults))
     for run_id in runs.asked:
         run = service.database.run(lambda tx, run_id=run_id: tx.runs.get(run_id))
         assert run is not None

@@ -18,7 +18,9 @@ from torch.utils._pytree import tree_leaves
 from penstock.compiler.errors import PenstockError
 
 MOST_ELEMENTS = 2**28
-"""Of all parameters and buffers together, and of each value on the way: a gigabyte of float32."""
+"""Of each value on the way: a gigabyte of float32."""
+MOST_PARAMETERS = 3 * 2**27
+"""Of all parameters and buffers together: GPT-2-medium has 355 million."""
 MOST_TENSORS = 20_000
 
 
@@ -47,10 +49,12 @@ class _LargestValue(TorchDispatchMode):
 
 def check_size(elements: int, tensors: int, where: str) -> None:
     """Of all parameters and buffers together."""
-    if elements > MOST_ELEMENTS or tensors > MOST_TENSORS:
-        many = f"{MOST_ELEMENTS:,} parameters" if elements > MOST_ELEMENTS else f"{MOST_TENSORS:,} parameter tensors"
+    if elements > MOST_PARAMETERS or tensors > MOST_TENSORS:
+        many = (
+            f"{MOST_PARAMETERS:,} parameters" if elements > MOST_PARAMETERS else f"{MOST_TENSORS:,} parameter tensors"
+        )
         limit = (
-            f"a model that is built from options has at most {MOST_ELEMENTS:,} parameters in {MOST_TENSORS:,} tensors"
+            f"a model that is built from options has at most {MOST_PARAMETERS:,} parameters in {MOST_TENSORS:,} tensors"
         )
         raise ModelTooLargeError(f"more than {many}", limit, where)
 

@@ -88,6 +88,13 @@ class Accelerator:
         """One call of the whole model: the accelerator's own numbers, and the answers."""
         return self.run_calls([inputs])[0]
 
+    def read_call(self, inputs: Sequence[Array]) -> None:
+        """One call for the sake of what the model keeps: nobody wants its answers."""
+        if self.layers is None:
+            self.run_call(inputs)
+        else:
+            self.layers.graph.run_layers(inputs, lambda number, values: self._run_one(number, values)[1])
+
     def run_calls(self, calls: Sequence[Sequence[Array]]) -> list[tuple[list[Array], list[Array]]]:
         """Calls of the whole model, which overlap where the backend can."""
         if self.layers is not None:

@@ -37,6 +37,8 @@ class CalledModel(Protocol):
 
     def run_call(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]: ...
 
+    def read_call(self, inputs: Sequence[Array]) -> None: ...
+
     def reset(self) -> None: ...
 
 
@@ -80,12 +82,10 @@ def generate(
     shown = tokenizer.decode(given)
     if show is not None:
         show(shown, 0, 0.0)
-    for place in range(len(given) + tokens - 1):
-        token = given[place] if place < len(given) else written[-1]
-        scores = _scores(accelerator, token, place)
-        if place < len(given) - 1:
-            continue
-        written.append(choose(scores))
+    for place, token in enumerate(given[:-1]):
+        accelerator.read_call(_inputs(accelerator, token, place))
+    for place in range(len(given) - 1, len(given) + tokens - 1):
+        written.append(choose(_scores(accelerator, written[-1] if written else given[-1], place)))
         first = time.perf_counter() if len(written) == 1 else first
         text = tokenizer.decode([*given, *written])
         if show is not None and not text.endswith(_HALF):
@@ -122,12 +122,16 @@ def _check_length(accelerator: CalledModel, given: int, tokens: int) -> None:
 
 def _scores(accelerator: CalledModel, token: int, place: int) -> Array:
     """Of every token that may come next."""
-    values = [token, place][: len(accelerator.inputs)]
-    inputs = [np.full(port.shape, value, port.dtype) for port, value in zip(accelerator.inputs, values)]
+    inputs = _inputs(accelerator, token, place)
     scores = np.asarray(accelerator.run_call(inputs)[1][0], np.float64).reshape(-1)
     if np.isnan(scores).any() or not np.isfinite(scores.max()):
         raise PackageError(f"the model's scores at token {place} are not numbers", "check the weights of the model")
     return scores
+
+
+def _inputs(accelerator: CalledModel, token: int, place: int) -> list[Array]:
+    pairs = zip(accelerator.inputs, (token, place))
+    return [np.full(port.shape, value, port.dtype) for port, value in pairs]
 
 
 def _chooser(temperature: float, top_k: int | None, seed: int | None) -> Callable[[Array], int]:

@@ -71,13 +71,25 @@ class HostGraph:
 
     def run_whole(self, inputs: Sequence[Array], call_layer: CallLayer) -> list[Array]:
         """The model's results, with the layers computed by `call_layer` where they stand."""
+        known = self._run_nodes(self.document["nodes"], inputs, call_layer)
+        results = [known[name] for name in self.document["results"]]
+        return [np.ascontiguousarray(r.numpy()).reshape(p.shape) for r, p in zip(results, self.outputs)]
+
+    def run_layers(self, inputs: Sequence[Array], call_layer: CallLayer) -> None:
+        """The same for the sake of what the layers keep: what stands behind the last of them is left out."""
+        nodes = self.document["nodes"]
+        last = max(index for index, node in enumerate(nodes) if node["op"] == LAYER)
+        self._run_nodes(nodes[: last + 1], inputs, call_layer)
+
+    def _run_nodes(
+        self, nodes: Sequence[Mapping[str, Any]], inputs: Sequence[Array], call_layer: CallLayer
+    ) -> dict[str, Any]:
         known: dict[str, Any] = {}
         for port, value in zip(self.inputs, inputs):
             known[port.name] = self._torch.from_numpy(np.array(value, port.dtype))
         self._check_look_ups(known)
-        self._run(self.document["nodes"], known, call_layer)
-        results = [known[name] for name in self.document["results"]]
-        return [np.ascontiguousarray(r.numpy()).reshape(p.shape) for r, p in zip(results, self.outputs)]
+        self._run(nodes, known, call_layer)
+        return known
 
     def _run(
         self, nodes: Sequence[Mapping[str, Any]], known: dict[str, Any], call_layer: CallLayer | None = None

@@ -48,7 +48,9 @@ class NewCheck(RequestBody):
     """For what a model is to be looked at."""
 
     platform: PlatformName = Field(DEFAULT_PLATFORM, description="the device: one of the platforms of this service")
-    quantize: QuantisationName | None = Field(None, description="w8a8: as with 8-bit weights and activations")
+    quantize: QuantisationName | None = Field(
+        None, description="w8a8: as with 8-bit weights and activations; w4a8: 4-bit weights"
+    )
 
 
 class MoreTrials(RequestBody):

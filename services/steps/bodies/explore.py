@@ -38,7 +38,7 @@ def explore(context: StepContext) -> StepResult:
     imported = Program.load(context.input_tree(IMPORT, PROGRAM), make_context())
     program = prepare(imported, options.quantize)
     if options.quantize is not None:
-        check_quantised(imported, program)
+        check_quantised(imported, program, options.quantize)
     folder = context.folder / "prepared"
     program.save(folder)
     given = given_of(context)

@@ -1,0 +1,117 @@
+"""A decoder block as `penstock explore --quantize w8a8` finds it, simulated with its FIFOs, and its figures.
+
+`bandwidth_pct` is what passes through external memory, of what all banks together sustain, between the first word that
+a load brings and the last one; `of_run_pct` the same over the whole run. `compute_pct` is how much of the time of the
+design's DSPs the products of the model take. `memory_pct` compares what FIFOs and converters hold with the tensors
+between the kernels, without the FIFOs that loads alone fill: `load_fifo_bits` are weights and caches that come while
+others compute.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from benchmarks.registry import Value
+from penstock.compiler.analysis.graph import Graph, read_graph
+from penstock.compiler.platforms.platform import ExternalMemory
+from penstock.compiler.program import Program
+from penstock.compiler.simulator import Simulation
+from penstock.dse.bounds.bound import LowerBound
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.search.explore import explore
+from penstock.dse.space.fusion import tensor_bits
+from penstock.profiling.bandwidth import external_bits, memory_ports
+from penstock.profiling.network import TaskNetwork
+from penstock.profiling.simulated import simulate_design
+
+PLATFORM, TRIALS = "u55c", 8
+
+
+@dataclass(frozen=True)
+class Searched:
+    evaluator: Evaluator
+    best: Evaluation
+    bound: LowerBound
+    network: TaskNetwork
+    simulated: Simulation
+    modelled: int
+    """Designs that the search looked at."""
+    seconds: float
+
+    @staticmethod
+    def of(program: Program, quantize: str = "w8a8") -> Searched:
+        """The best of a search of a prepared program, simulated."""
+        evaluator = Evaluator.create(program, PLATFORM, quantize=quantize)
+        began = time.perf_counter()
+        found = explore(evaluator, TRIALS)
+        best = found.best.evaluation
+        network = evaluator.assembler.network(best.design)
+        depths = dict(best.design.fifo_depths)
+        simulated = simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=depths)
+        seconds = time.perf_counter() - began
+        return Searched(evaluator, best, found.bound, network, simulated, found.modelled, seconds)
+
+    @property
+    def cycles(self) -> int | None:
+        return self.simulated.latency if self.simulated.deadlock is None else None
+
+    @cached_property
+    def graph(self) -> Graph:
+        return read_graph(self.evaluator.program.module)
+
+    @cached_property
+    def memory(self) -> ExternalMemory:
+        memory = self.evaluator.platform.fastest_memory
+        assert memory is not None, "the benchmarks' platform has an external memory"
+        return memory
+
+    @property
+    def products(self) -> int:
+        """Of activations with weights, which are parameters, or inputs where layers share the accelerator."""
+        layers, graph = self.evaluator.program.layers, self.graph
+        held = set(layers.weights[0]) if layers else set[str]()
+        weights = {v for v in graph.arguments if graph.is_param(v) or graph.name(v) in held}
+        return sum(op.work for op in graph.operations if op.reductions and weights.intersection(op.inputs))
+
+    @property
+    def shares(self) -> Mapping[str, Value]:
+        """What the design takes of memory, of its DSPs' time, and of the chip for what lies between kernels."""
+        bits, run, resources = external_bits(self.network), self.simulated.latency, self.best.figures.resources
+        sustained = self.memory.sustained_gb_s * 8e3 / self.evaluator.clock_mhz
+        users, processes = memory_ports(self.network, self.evaluator.platform), self.simulated.processes
+        times = [processes[name] for part in self.network.groups for name in users if name in processes]
+        streaming = max(one.end for one in times) - min(one.start for one in times)
+        held = sum(self.held.values())
+        return {
+            "bandwidth_pct": round(100 * bits / sustained / streaming, 1),
+            "of_run_pct": round(100 * bits / sustained / run, 1),
+            "compute_pct": round(100 * self.products / max(1, resources.dsp) / run, 1),
+            "fifo_and_converter_bits": held,
+            "load_fifo_bits": sum(size for name, size in self._bits.items() if name in self._loaded),
+            "memory_pct": round(100 * held / self.between, 1),
+            "dsp": resources.dsp,
+        }
+
+    @property
+    def between(self) -> int:
+        """Bits of all tensors between kernels: what unfused kernels would have to hold."""
+        graph = self.graph
+        return sum(tensor_bits(op.result) for op in graph.operations if op.result not in graph.returned)
+
+    @cached_property
+    def held(self) -> Mapping[str, int]:
+        """Bits of each FIFO and converter but those that loads alone fill."""
+        return {name: size for name, size in self._bits.items() if name not in self._loaded}
+
+    @cached_property
+    def _bits(self) -> Mapping[str, int]:
+        depths = self.best.design.fifo_depths
+        return {n: c.bits * c.words * depths.get(n, c.depth) for n, c in self.network.channels.items()}
+
+    @cached_property
+    def _loaded(self) -> frozenset[str]:
+        return frozenset(c.name for c in self.best.figures.channels if c.prefetch is not None)
