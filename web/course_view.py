@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.web import text
 from penstock.web.axis import fit_axis
@@ -11,6 +11,8 @@ from penstock.web.chart import LimitLine, Tick, stairs_path, x_ticks, y_ticks
 from penstock.web.text import Document
 
 SPARK_WIDTH, SPARK_HEIGHT = 88.0, 20.0
+FAR = 4.0
+"""Times the bound beyond which it is written at the foot of the drawing, outside its axis."""
 Fall = tuple[int, float]
 """A trial that was better than all before it, and its value."""
 
@@ -56,17 +58,21 @@ def draw_course(
     if not falls or trials < 2:
         return None
     values = [value for _, value in falls]
-    known = [*values, bound] if bound else values
+    near = bound if bound and values[-1] <= FAR * bound else None  # a far one would press the course flat
+    known = [*values, near] if near else values
     x_axis = fit_axis([0, max(trials, falls[-1][0] + 1)], 0.0, 100.0)
     y_axis = fit_axis(known, 100.0, 0.0)
+    whole = tuple(tick for tick in x_axis.ticks if tick == round(tick))
+    words = f"none is below {show(bound)}" if bound else ""
+    line = LimitLine(y_axis.pixel(near), words) if near else LimitLine(100.0, words + ", far down")
     places = [(x_axis.pixel(number), y_axis.pixel(value)) for number, value in falls]
     gap = f", {text.beside_bound(100 * (values[-1] / bound - 1))}" if bound else ""
     return Course(
         title=title + (" (log)" if y_axis.logarithmic else ""),
-        x_ticks=x_ticks(x_axis, lambda value: f"{value:,.0f}"),
+        x_ticks=x_ticks(replace(x_axis, ticks=whole), lambda value: f"{value:,.0f}"),
         y_ticks=y_ticks(y_axis, show),
         line=stairs_path(places, to=x_axis.pixel(trials)),
-        bound=LimitLine(y_axis.pixel(bound), f"none is below {show(bound)}") if bound else None,
+        bound=line if bound else None,
         bound_reason=reason,
         best=show(values[-1]),
         words=f"{show(values[-1])} by trial {falls[-1][0]}{gap}",

@@ -166,7 +166,7 @@ def _tree(use: Document, name: str, flow: FlowGraph) -> tuple[TreeCell, ...]:
     for area in lay_out([*values, (_FREE, max(0.0, limit - whole))]):
         free = area.key == _FREE
         share = f", {text.percent(area.value / limit)} of the limit" if limit else ""
-        fits = area.width > 2 + 1.2 * len(area.key) and area.height > 9
+        fits = area.width > 2 + 1.5 * len(area.key) and area.height > 9
         cells.append(
             TreeCell(
                 area, f"{area.key}: {area.value:,.0f} {name.upper()}{share}", area.key if fits else "",

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from penstock.web.axis import Axis, fit_axis
@@ -73,7 +74,7 @@ class Plot:
 def pareto_front(dots: Sequence[Dot]) -> list[Dot]:
     """The dots that no other dot beats in both figures (smaller is better), from left to right."""
     front: list[Dot] = []
-    for dot in sorted(dots, key=lambda d: (d.x, d.y)):
+    for dot in sorted(dots, key=attrgetter("x", "y")):
         if not front or dot.y < front[-1].y:
             front.append(dot)
     return front
@@ -98,8 +99,8 @@ def draw_pareto(
     x_axis = fit_axis([dot.x for dot in dots], 0.0, 100.0)
     y_axis = fit_axis([dot.y for dot in dots], 100.0, 0.0, from_zero=True)
     on_front = {dot.number for dot in front}
-    ordered = sorted(dots, key=lambda dot: (not dot.chosen, dot.number not in on_front, not dot.feasible, dot.x))
-    shown = _seen(ordered, on_front, x_axis, y_axis)
+    seen = _seen(dots, on_front, x_axis, y_axis)
+    shown = sorted(seen, key=lambda dot: (not dot.chosen, dot.number not in on_front, not dot.feasible, dot.x))
     marks = [Mark(d, x_axis.pixel(d.x), y_axis.pixel(d.y), _title(d, x_text, y_text)) for d in shown]
     linked = [mark for mark in marks if mark.dot.number in on_front][:MOST_LINKS]
     plain = [mark for mark in marks if mark.dot.number not in on_front]
@@ -136,7 +137,7 @@ def _limit(axis: Axis, value: float | None, text: ShowValue) -> LimitLine | None
 
 
 def _seen(dots: Sequence[Dot], on_front: set[int], x_axis: Axis, y_axis: Axis) -> list[Dot]:
-    """Of dots that would cover each other the first, so that a drawing of any number of trials stays small.
+    """Of dots that would cover each other one, so that a drawing of any number of trials stays small.
 
     The front and the chosen trial are always drawn.
     """
@@ -144,7 +145,7 @@ def _seen(dots: Sequence[Dot], on_front: set[int], x_axis: Axis, y_axis: Axis) -
         return list(dots)
     always = [dot for dot in dots if dot.chosen or dot.number in on_front]
     across, upwards = x_axis.pixels([dot.x for dot in dots]), y_axis.pixels([dot.y for dot in dots])
-    left = list(zip(across, upwards, dots, strict=True))[::-1]
+    left = list(zip(across, upwards, dots, strict=True))
     for room in _ROOM:
         left = list({(x // room, y // room, dot.feasible): (x, y, dot) for x, y, dot in left}.values())
         if len(left) <= MOST_POINTS:

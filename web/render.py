@@ -23,7 +23,7 @@ from penstock.web.parallel import draw_parallel
 from penstock.web.run_view import OptionLabels, view_head, view_run
 from penstock.web.rungs_view import view_rungs
 from penstock.web.runs_view import FILTERS, RunQuery, view_runs
-from penstock.web.search_view import ObjectiveAxis, ObjectiveViews, plot_trials
+from penstock.web.search_view import ObjectiveAxis, ObjectiveViews
 from penstock.web.service_view import state_of_token, view_queues
 from penstock.web.slices import Sampled, draw_slices, pair_table, varying
 from penstock.web.steps_view import StepKinds, step_rows
@@ -110,7 +110,6 @@ def render_run(
     *,
     option_labels: OptionLabels,
     step_kinds: StepKinds,
-    objectives: ObjectiveViews,
     trials: KnownTrials,
     artifacts: Sequence[Document],
     last_news: str | None,
@@ -124,7 +123,6 @@ def render_run(
         workers_alive=int(frame.service["workers_alive"]),
         option_labels=option_labels,
         step_kinds=step_kinds,
-        objectives=objectives,
         now=frame.now,
     )
     return _page(frame, "run.html", view=view)
@@ -144,18 +142,16 @@ def render_log(
     )
 
 
-def render_trials(
-    frame: PageFrame, run: Document, trials: KnownTrials, *, objectives: ObjectiveViews, refused: str
-) -> str:
+def render_trials(frame: PageFrame, run: Document, trials: KnownTrials, *, refused: str) -> str:
     """The trials of a run. `refused` says what of the conditions could not be read."""
-    options, table = run["options"], view_trials(trials)
+    table = view_trials(trials)
     return _page(
         frame,
         "trials.html",
         head=view_head(run, "/trials", frame.now),
         table=table,
         parallel=draw_parallel(trials.rows, [heading.name for heading in table.params]),
-        plot=plot_trials(trials.marks, options.get("objectives") or (), objectives, options.get("limits") or ()),
+        plot=trials.drawn.plot,
         states=STATES,
         refused=refused,
     )

@@ -7,21 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.web import text
-from penstock.web.course_view import Bar, Course, bars_of, draw_course, falls_of
+from penstock.web.course_view import Bar, Course, bars_of
 from penstock.web.files_view import Files, view_files
 from penstock.web.pareto import Plot
 from penstock.web.rungs_view import RungErrors, view_rungs
 from penstock.web.runs_view import best_latency, headline, shown_state, style_of
-from penstock.web.search_view import (
-    ObjectiveAxis,
-    ObjectiveViews,
-    Search,
-    axes_of,
-    is_number,
-    known_axis,
-    plot_trials,
-    view_search,
-)
+from penstock.web.search_view import Search, is_number, view_search
 from penstock.web.steps_view import OVER, StageBox, StepKinds, StepRow, stages_of, step_rows
 from penstock.web.story import Story, story_of
 from penstock.web.text import Document
@@ -119,13 +110,11 @@ def view_run(
     workers_alive: int,
     option_labels: OptionLabels,
     step_kinds: StepKinds,
-    objectives: ObjectiveViews,
     now: datetime,
 ) -> RunView:
     """Everything that the page shows."""
     shown, share_evidence = headline(run)
     head = view_head(run, "", now)
-    asked = run["options"].get("objectives") or ()
     return RunView(
         head=head,
         run=run,
@@ -136,10 +125,10 @@ def view_run(
         share_evidence=share_evidence,
         best=best_latency(shown),
         bars=bars_of(run["progress"]),
-        course=_course(run, trials.marks, objectives),
+        course=trials.drawn.course,
         stages=stages_of(run, step_kinds, now),
         steps=step_rows(run, step_kinds, now),
-        plot=plot_trials(trials.marks, asked, objectives, run["options"].get("limits") or ()),
+        plot=trials.drawn.plot,
         files=view_files(artifacts),
         findings=_findings(run["summary"]),
         binding=_binding(shown, trials.model),
@@ -147,28 +136,6 @@ def view_run(
         search=head.search,
         rungs=view_rungs(run["summary"].get("rung_errors") or ()),
     )
-
-
-def _course(run: Document, marks: Sequence[Document], objectives: ObjectiveViews) -> Course | None:
-    """Of the first objective, beside what no design can be below."""
-    axis = known_axis(axes_of(run["options"].get("objectives") or (), objectives)[0], marks)
-    falls = falls_of(marks, axis.figure)
-    summary = run["summary"]
-    bound = _in_unit_of(axis, summary.get("bound"), marks)
-    ended = sum(mark["state"] in ("complete", "infeasible", "failed") for mark in marks)
-    return draw_course(falls, ended, f"best {axis.title} so far", axis.show, bound, summary.get("bound_reason") or "")
-
-
-def _in_unit_of(axis: ObjectiveAxis, bound: object, marks: Sequence[Document]) -> float | None:
-    """The bound is of what the search kept small, such as cycles; where a time is drawn, a trial that has both says
-    how long a cycle is."""
-    if not isinstance(bound, int | float) or axis.figure == axis.kept_small:
-        return bound if isinstance(bound, int | float) else None
-    for mark in marks:
-        drawn, kept = mark["figures"].get(axis.figure), mark["figures"].get(axis.kept_small)
-        if isinstance(drawn, int | float) and isinstance(kept, int | float) and kept:
-            return bound * drawn / kept
-    return None
 
 
 def _chosen(summary: Document) -> ChosenView | None:

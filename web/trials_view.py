@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from penstock.web import text
 from penstock.web.text import Document
+from penstock.web.trial_drawings import TrialDrawings
 
 PAGE_ROWS = 50
 MOST_COLUMNS = 12
@@ -72,8 +73,7 @@ class TrialQuery:
 class KnownTrials:
     """What a page is given of a run's trials, however many they are."""
 
-    marks: Sequence[Document] = ()
-    """All of them, each with no more than a drawing needs."""
+    drawn: TrialDrawings = field(default_factory=TrialDrawings)
     rows: Sequence[Document] = ()
     """One page of them in full, in the order that was asked for."""
     model: Document | None = None
@@ -166,7 +166,7 @@ def view_trials(known: KnownTrials) -> TrialTable:
         others=tuple(name for name in varying if name not in shown),
         evidence=evidence.pop() if len(evidence) == 1 else "",
         model_trial=model["number"] if model else None,
-        total=len(known.marks),
+        total=known.drawn.total,
         matching=known.matching,
         query=query,
         before=query.address(page=query.page - 1) if query.page else "",

@@ -28,7 +28,7 @@ from penstock.services.api.pages import shared as shared_pages
 from penstock.services.api.pages import submit as submit_pages
 from penstock.services.api.pages import trials as trials_pages
 from penstock.services.api.pages import upkeep as upkeep_pages
-from penstock.services.api.pages.drawn import DrawnPages
+from penstock.services.api.pages.drawn import DrawnTrials
 from penstock.services.api.plumbing import errors
 from penstock.services.api.plumbing.audit import AuditTrail
 from penstock.services.api.plumbing.auth import authenticate
@@ -108,7 +108,7 @@ def create_app(settings: Settings | None = None, options: ApiOptions | None = No
     app = bare_app(lifespan)
     app.state.context = context
     app.state.broker = broker
-    app.state.drawn = DrawnPages()
+    app.state.drawn = DrawnTrials()
     app.add_middleware(AuditTrail, database=database)
     app.add_middleware(BodyLimit, limit_for=options.body_limit)
     app.add_middleware(SameSite, allowed_hosts=options.allowed_hosts)

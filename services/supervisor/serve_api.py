@@ -6,6 +6,7 @@ FD it listens by itself, at PENSTOCK_API_HOST and PENSTOCK_API_PORT: so images s
 
 from __future__ import annotations
 
+import gc
 import socket
 import sys
 
@@ -38,6 +39,8 @@ def main() -> None:
         backlog=1024,
         timeout_graceful_shutdown=SECONDS_FOR_OPEN_REQUESTS,  # event streams never end by themselves
     )
+    config.load()
+    gc.freeze()  # what every request uses is not looked through again and again: of a page of many trials that was half
     uvicorn.Server(config).run(sockets=[listener])
 
 

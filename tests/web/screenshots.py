@@ -1,21 +1,25 @@
 """Takes the pictures of the documentation from a running service: `make screenshots LINK=$(penstock login)`.
 
-It opens the newest runs that are there: one that was chosen by simulation, one that is still going if any is. The
-pictures are small files, since they lie in the repository.
+Every page, and every state that a run of the service is in: let one be going and one have failed. The largest
+finished search and the largest finished design are shown. They are small files, since they lie in the repository:
+WebP; a folder of one's own gets PNG.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from tests.web.browser import chromium
 
-WIDTH, HEIGHT = 1200, 860
+DESK = {"width": 1200, "height": 860}
 PHONE = {"width": 390, "height": 844}
+QUALITY = 80
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 
 
@@ -24,38 +28,53 @@ def main(link: str, folder: Path = FOLDER) -> None:
     base = "{0.scheme}://{0.netloc}".format(urlsplit(link))
     folder.mkdir(parents=True, exist_ok=True)
     with chromium() as browser:
-        context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce")
+        context = browser.new_context(viewport=DESK, reduced_motion="reduce")
         page = context.new_page()
         page.goto(link)
-        found = context.request.get(f"{base}/v1/runs?state=succeeded").json()["items"]
-        runs = [run for run in found if run["chosen"]]  # others were questions
-        if len(runs) < 2:
+        runs = context.request.get(f"{base}/v1/runs?limit=100").json()["items"]
+        whole = [run for run in runs if run["state"] == "succeeded" and run["chosen"]]  # others were questions
+        if len(whole) < 2:
             sys.exit("let at least two runs succeed first: the pictures are of them")
-        chosen = next((run for run in runs if run["chosen"]["evidence"] != "modelled"), runs[0])
-        searched = max(runs, key=lambda run: run["progress"]["trials_total"])
-        pair = "&".join(f"run={run['id']}" for run in (searched, next(run for run in runs if run != searched)))
-        for name, path in {
-            "runs": "/runs",
-            "run": searched["page"],
-            "trials": f"{searched['page']}/trials",
-            "trial": f"{searched['page']}/trials/3",
-            "design": f"{chosen['page']}/design",
-            "submit": "/submit",
-            "compare": f"/compare?{pair}",
-            "service": "/service",
-        }.items():
-            _take(page, base + path, folder / f"{name}.png")
-        _take(page, f"{base}{chosen['page']}/design", folder / "timeline.png", "#timeline")
-        _ask(page, f"{base}{searched['page']}/design")
-        page.locator("#what-if").screenshot(path=folder / "what-if.png")
-        dark = browser.new_context(
-            storage_state=context.storage_state(), viewport=PHONE, color_scheme="dark", reduced_motion="reduce"
-        )
-        _take(dark.new_page(), base + searched["page"], folder / "phone.png")
+        searched = max(whole, key=lambda run: run["progress"]["trials_total"])
+        designed = max(whole, key=lambda run: run["chosen"]["latency"])
+        asked = next((run for run in whole if run not in (searched, designed)), designed)
+        for name, path in _pages(runs, searched, designed, asked).items():
+            _take(page, base + path, folder / name)
+        _take(page, f"{base}{designed['page']}/design", folder / "timeline", "#timeline")
+        _take(page, f"{base}{designed['page']}/design", folder / "treemap", "#area")
+        if _ask(page, f"{base}{asked['page']}/design"):
+            _save(page, folder / "what-if", "#what-if")
+        for name, scheme, viewport in (("phone", "dark", PHONE), ("dark", "dark", DESK)):
+            other = browser.new_context(
+                storage_state=context.storage_state(), viewport=viewport, color_scheme=scheme, reduced_motion="reduce"
+            ).new_page()
+            _take(other, base + searched["page"], folder / name)
+            if name == "phone":
+                _take(other, f"{base}/runs", folder / "phone-runs")
+        _take(browser.new_context(viewport=DESK).new_page(), f"{base}/login", folder / "login")
 
 
-def _ask(page: Any, address: str) -> None:
-    """Has the kernel with the most lanes do with an eighth of them."""
+def _pages(runs: list[Any], searched: Any, designed: Any, asked: Any) -> Mapping[str, str]:
+    """Picture by picture the address. A state that no run is in has none."""
+    states = {
+        "run-live": ("running",), "run-queued": ("queued",), "run-failed": ("failed",), "run-stopped": ("cancelled",),
+    }  # fmt: skip
+    found = {name: next((run for run in runs if run["state"] in of), None) for name, of in states.items()}
+    for name, run in found.items():
+        if run is None:
+            sys.stdout.write(f"{name}: no run is in that state\n")
+    return {
+        "runs": "/runs", "submit": "/submit", "run": searched["page"], "trials": f"{searched['page']}/trials",
+        "trial": f"{searched['page']}/trials/3", "slices": f"{searched['page']}/slices",
+        "log": f"{searched['page']}/log", "design": f"{designed['page']}/design",
+        "compare": f"/compare?run={searched['id']}&run={asked['id']}", "measurements": "/measurements",
+        "service": "/service", "storage": "/service/storage", "machine": "/service/machine",
+        **{name: run["page"] for name, run in found.items() if run is not None},
+    }  # fmt: skip
+
+
+def _ask(page: Any, address: str) -> bool:
+    """Has the kernel with the most lanes do with an eighth of them; whether there is one."""
     page.goto(address)
     data = page.locator("#flow-data").text_content()
     for name in (node["id"] for node in json.loads(data)["nodes"] if node["kind"] == "computes"):
@@ -66,19 +85,34 @@ def _ask(page: Any, address: str) -> None:
             fields.nth(wide[0]).fill("1")
             page.get_by_role("button", name="See the effect").click()
             page.locator("#what-if table").wait_for()
-            return
+            return True
+    return False
 
 
 def _take(page: Any, address: str, path: Path, part: str = "") -> None:
     page.goto(address)
     page.wait_for_load_state("load")
-    page.wait_for_timeout(300)  # what scripts draw
+    page.wait_for_timeout(500)  # what scripts draw
+    _save(page, path, part)
+
+
+def _save(page: Any, path: Path, part: str = "") -> None:
+    """Playwright itself writes no WebP."""
+    if path.parent != FOLDER:
+        (page.locator(part) if part else page).screenshot(path=path.with_suffix(".png"))
+        return
+    asked: dict[str, Any] = {"format": "webp", "quality": QUALITY}
     if part:
-        page.locator(part).screenshot(path=path)
-    else:
-        page.screenshot(path=path)
-    sys.stdout.write(f"{path.name}: {path.stat().st_size // 1000} kB\n")
+        page.locator(part).scroll_into_view_if_needed()
+        box = page.locator(part).evaluate(
+            "one => { const box = one.getBoundingClientRect();"
+            " return { x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height, scale: 1 } }"
+        )
+        asked |= {"clip": box, "captureBeyondViewport": True}
+    taken = page.context.new_cdp_session(page).send("Page.captureScreenshot", asked)
+    path.with_suffix(".webp").write_bytes(base64.b64decode(taken["data"]))
+    sys.stdout.write(f"{path.name}: {path.with_suffix('.webp').stat().st_size // 1000} kB\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], *(Path(folder) for folder in sys.argv[2:]))

@@ -6,7 +6,7 @@
 (() => {
   const POLL_MS = 3000; // lists, and runs while no event stream can be had
   const SLOW_MS = 10000; // runs with a stream: ages and signs of life still move
-  const QUIET_MS = 100; // several events at once are one refresh
+  const QUIET_MS = 30; // several events at once are one refresh
   const STREAMS = 3; // of one browser: over HTTP/1.1 it opens six connections to a service, and pages need some
 
   const live = () => document.getElementById("live");
@@ -15,9 +15,13 @@
   let timer = null;
   let pending = null;
   let asking = null; // since when an answer is awaited
-  let took = 0; // what the last answer took: a page that is dear is asked for less often
+  let took = 0; // from asking to the swap: a page that is dear is drawn less often
+  let given = null; // the answer that another tab had, to be shown instead of asking
+  let drawn = ""; // the answer on the screen
+  let toldAt = 0; // when another tab told of news last, or that there are none
   let endAt = 0;
   let letGo = null; // gives this tab's place among the streams to another tab
+  let isOpening = false;
   let lostSince = null;
   let isGone = false; // what is shown was deleted: asking on would not bring it back
 
@@ -38,13 +42,15 @@
     } else if (mode() === "still") {
       say("", live() ? "this run is over" : ""); // pages without news say nothing
     } else {
-      say("good", stream ? "live" : "refreshes every few seconds");
+      say("good", stream || isTold() ? "live" : "refreshes every few seconds");
     }
   }
 
+  const isTold = () => Date.now() - toldAt < SLOW_MS + POLL_MS; // who has the stream asks every SLOW_MS
+
   function refresh() {
     if (document.hidden || pending || isGone) return;
-    const quiet = asking ? POLL_MS : Math.max(QUIET_MS, 2 * took - (Date.now() - endAt));
+    const quiet = asking ? POLL_MS : Math.max(QUIET_MS, took - (Date.now() - endAt));
     pending = setTimeout(ask, quiet);
   }
 
@@ -67,37 +73,49 @@
     }
   }
 
-  // Many tabs of one browser share few streams: who has none hears of news from a tab that shows the same run.
+  // Tabs of one browser that show one run share its stream: the tab that has it tells the others of news, and hands
+  // its answer to those that show the same page.
   const others = "BroadcastChannel" in window ? new BroadcastChannel("penstock news") : null;
+  const here = window.location.pathname + window.location.search;
   const shown = () => live()?.dataset.events?.split("?")[0];
-  others?.addEventListener("message", (event) => {
-    if (!stream && event.data === shown()) refresh();
+  others?.addEventListener("message", ({ data }) => {
+    if (stream || data.run !== shown() || document.hidden) return;
+    toldAt = Date.now();
+    if (data.page === here && !data.text) return; // its answer follows
+    if (data.page !== here && data.text) return; // the answer to what it told of before
+    given = data.text ?? null;
+    refresh();
   });
 
   function news() {
-    others?.postMessage(shown());
+    others?.postMessage({ run: shown(), page: here });
     refresh();
   }
 
+  // A lock of that name, if nobody has it: what gives it back, else null.
+  const hold = (name) =>
+    new Promise((decided) => {
+      navigator.locks
+        .request(name, { ifAvailable: true }, (lock) => (lock ? new Promise((free) => decided(free)) : decided(null)))
+        .catch(() => decided(null));
+    });
+
   async function openStream() {
-    if (stream || letGo || mode() !== "events" || document.hidden) return;
+    if (stream || isOpening || mode() !== "events" || document.hidden) return;
     if (!navigator.locks) {
       listen(); // a browser gives locks to secure pages only: there a tab must hope for a connection
       return;
     }
-    for (let place = 0; place < STREAMS && !letGo; place += 1) {
-      await new Promise((decided) => {
-        navigator.locks
-          .request(`penstock stream ${place}`, { ifAvailable: true }, (lock) => {
-            if (!lock || letGo || document.hidden) return decided();
-            const held = new Promise((release) => (letGo = release));
-            listen();
-            decided();
-            return held;
-          })
-          .catch(decided);
-      });
+    isOpening = true;
+    const freeRun = await hold(`penstock news of ${shown()}`);
+    let freePlace = null;
+    for (let place = 0; place < STREAMS && freeRun && !freePlace; place += 1) {
+      freePlace = await hold(`penstock stream ${place}`);
     }
+    isOpening = false;
+    letGo = () => [freePlace, freeRun].forEach((free) => free?.());
+    if (freePlace && mode() === "events" && !document.hidden) listen();
+    else closeStream();
   }
 
   function listen() {
@@ -124,7 +142,7 @@
   function tick() {
     if (!document.hidden && mode() !== "still" && !isGone) {
       openStream();
-      refresh();
+      if (stream || !isTold()) refresh();
     }
     describe();
     timer = setTimeout(tick, stream && !lostSince ? SLOW_MS : POLL_MS);
@@ -139,15 +157,27 @@
     tick();
   });
 
+  document.addEventListener("htmx:before:request", (event) => {
+    if (given === null) return;
+    const text = given;
+    given = null;
+    event.detail.ctx.fetch = async () => new Response(text);
+  });
+
   document.addEventListener("htmx:after:request", (event) => {
     const { response, text } = event.detail.ctx;
-    answered();
     if (response.status >= 400) return;
+    if (stream) others?.postMessage({ run: shown(), page: here, text });
     isGone = false;
     lostSince = null;
     // Another page came back, such as the one to sign in: show it whole.
     if (!text.includes('id="live"')) window.location.reload();
+    if (text === drawn) event.preventDefault(); // nothing of it changed
+    drawn = text;
+    describe();
   });
+
+  document.addEventListener("htmx:finally:request", answered);
 
   document.addEventListener("htmx:after:swap", () => {
     if (mode() === "still") closeStream();
@@ -156,7 +186,6 @@
 
   for (const name of ["htmx:error", "htmx:response:error"]) {
     document.addEventListener(name, (event) => {
-      answered();
       isGone = event.detail?.ctx?.response?.status === 404;
       lostSince ??= Date.now();
       if (isGone) closeStream();

@@ -1,39 +1,69 @@
-"""Pages that many tabs ask for at once are drawn once: a run's page is the same for all until its next event."""
+"""What is drawn of all trials of a run is drawn once for each event of the run, however many tabs ask.
+
+Of ten thousand trials that is most of what a page costs, and nothing but an event can change it.
+"""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Annotated
 
-KEPT, FRESH_SECONDS = 32, 1.0
+from fastapi import Depends, Request
+
+from penstock.db import Transaction
+from penstock.db.schema.records import Run
+from penstock.dse.evaluation.objectives import OBJECTIVES
+from penstock.services.api.answers.documents import chosen_trial, trial_state
+from penstock.web.runs_view import Document
+from penstock.web.search_view import drawn_figures
+from penstock.web.trial_drawings import TrialDrawings, draw_trials
+
+KEPT = 32
 
 
 @dataclass
-class _Drawn:
+class _Place:
     lock: threading.Lock = field(default_factory=threading.Lock)
-    html: str = ""
-    until: float = 0.0
+    drawings: TrialDrawings | None = None
 
 
-class DrawnPages:
-    """A few pages for a second each. `key` holds all that a page depends on, but for the time and the workers."""
+class DrawnTrials:
+    """The drawings of the runs that were looked at last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._pages: OrderedDict[object, _Drawn] = OrderedDict()
+        self._places: OrderedDict[tuple[str, int], _Place] = OrderedDict()
 
-    def get(self, key: object, draw: Callable[[], str]) -> str:
-        """What was drawn just now, else what `draw` makes; who comes meanwhile waits for it."""
+    def of(self, tx: Transaction, run: Run, last_event_id: int) -> TrialDrawings:
+        """`last_event_id` was read before: what is drawn may be newer, and is drawn again with the next event. Who
+        comes while it is drawn waits for it."""
         with self._lock:
-            page = self._pages.setdefault(key, _Drawn())
-            self._pages.move_to_end(key)
-            while len(self._pages) > KEPT:
-                self._pages.popitem(last=False)
-        with page.lock:
-            if time.monotonic() >= page.until:
-                page.html = draw()
-                page.until = time.monotonic() + FRESH_SECONDS
-            return page.html
+            place = self._places.setdefault((run.id, last_event_id), _Place())
+            self._places.move_to_end((run.id, last_event_id))
+            while len(self._places) > KEPT:
+                self._places.popitem(last=False)
+        with place.lock:
+            if place.drawings is None:
+                place.drawings = draw_trials(run.options, run.summary, _marks(tx, run), OBJECTIVES)
+            return place.drawings
+
+
+def _marks(tx: Transaction, run: Run) -> list[Document]:
+    """All trials, each with no more than the drawings need."""
+    chosen = chosen_trial(run)
+    figures = drawn_figures(run.options.get("objectives") or (), OBJECTIVES)
+    return [
+        {"number": mark.number, "state": trial_state(mark.state), "evidence": mark.evidence,
+         "figures": mark.figures, "chosen": mark.number == chosen}
+        for mark in tx.trials.marks(run.id, figures)
+    ]  # fmt: skip
+
+
+def _drawn(request: Request) -> DrawnTrials:
+    drawn: DrawnTrials = request.app.state.drawn
+    return drawn
+
+
+Drawn = Annotated[DrawnTrials, Depends(_drawn)]

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from fastapi.responses import Response
 
 from penstock.db import Transaction
 from penstock.db.schema.records import Run
-from penstock.dse.evaluation.objectives import OBJECTIVES
 from penstock.services.api.answers.documents import (
     artifact_out,
     chosen_trial,
     event_out,
     run_detail,
     trial_out,
-    trial_state,
 )
 from penstock.services.api.answers.params import RunId
 from penstock.services.api.answers.schemas import RunDetail
-from penstock.services.api.pages.drawn import DrawnPages
+from penstock.services.api.pages.drawn import Drawn
 from penstock.services.api.pages.frame import Framed, page
-from penstock.services.api.plumbing.context import Context, Ctx
+from penstock.services.api.plumbing.context import Ctx
 from penstock.services.jobs.runs import find_run
 from penstock.services.run_options import option_labels
 from penstock.services.step_kinds import STEP_KINDS, TRIAL, StepKey
 from penstock.web.event_lines import ORDINARY, QUIET
-from penstock.web.render import PageFrame, render_log, render_run
+from penstock.web.render import render_log, render_run
 from penstock.web.runs_view import Document
-from penstock.web.search_view import drawn_figures
 from penstock.web.trials_view import KnownTrials
 
 router = APIRouter(include_in_schema=False)
@@ -38,31 +35,24 @@ SHOWN_EVENTS = 150
 
 
 @router.get("/runs/{run_id}")
-def run_page(run_id: RunId, request: Request, framed: Framed, context: Ctx) -> Response:
+def run_page(run_id: RunId, framed: Framed, drawn: Drawn, context: Ctx) -> Response:
     """One run: how far it is, and what it found."""
-    with context.database.begin() as tx:
-        newest = tx.events.newest_id(find_run(tx, run_id).id)
-    drawn: DrawnPages = request.app.state.drawn
-    return page(drawn.get((run_id, newest), lambda: _draw_run(run_id, framed, context)))
-
-
-def _draw_run(run_id: str, framed: PageFrame, context: Context) -> str:
     with context.database.begin() as tx:
         run = find_run(tx, run_id)
         detail = run_detail(tx, run)
-        trials = KnownTrials(marks=trial_marks(tx, run), model=model_trial(tx, run, detail))
+        trials = KnownTrials(drawn.of(tx, run, detail.last_event_id), model=model_trial(tx, run, detail))
         files = files_of(tx, run)
         newest = tx.events.newest(run.id, 1)
-    return render_run(
+    html = render_run(
         framed,
         run_document(detail),
         step_kinds=STEP_KINDS,
-        objectives=OBJECTIVES,
         option_labels=option_labels(),
         trials=trials,
         artifacts=files,
         last_news=newest[0].at.isoformat() if newest else None,
     )
+    return page(html)
 
 
 @router.get("/runs/{run_id}/log")
@@ -87,17 +77,6 @@ def files_of(tx: Transaction, run: Run) -> list[dict[str, Any]]:
     files = tx.artifacts.list(run.id, limit=500).items
     keys = {step.id: step.key for step in tx.steps.by_ids({file.step_id for file in files})}
     return [artifact_out(file, keys).model_dump(mode="json") for file in files]
-
-
-def trial_marks(tx: Transaction, run: Run) -> list[Document]:
-    """All trials, each with no more than the drawings need."""
-    chosen = chosen_trial(run)
-    figures = drawn_figures(run.options.get("objectives") or (), OBJECTIVES)
-    return [
-        {"number": mark.number, "state": trial_state(mark.state), "evidence": mark.evidence,
-         "figures": mark.figures, "chosen": mark.number == chosen}
-        for mark in tx.trials.marks(run.id, figures)
-    ]  # fmt: skip
 
 
 def model_trial(tx: Transaction, run: Run, detail: RunDetail) -> Document | None:

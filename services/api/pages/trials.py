@@ -19,8 +19,9 @@ from penstock.dse.evaluation.objectives import OBJECTIVES
 from penstock.services.api.answers.documents import chosen_trial, run_detail, trial_detail, trial_out
 from penstock.services.api.answers.params import RunId
 from penstock.services.api.answers.trials import front_out
+from penstock.services.api.pages.drawn import Drawn
 from penstock.services.api.pages.frame import Entered, Framed, page
-from penstock.services.api.pages.run import model_trial, run_document, trial_marks
+from penstock.services.api.pages.run import model_trial, run_document
 from penstock.services.api.plumbing.context import Ctx
 from penstock.services.jobs.runs import find_run, no_trial
 from penstock.services.run_options import PlainText
@@ -71,15 +72,16 @@ def filters_of(where: str) -> tuple[tuple[TrialFilter, ...], str]:
 
 
 @router.get("/runs/{run_id}/trials")
-def trials_page(run_id: RunId, framed: Framed, context: Ctx, query: AskedOfTable) -> Response:
+def trials_page(run_id: RunId, framed: Framed, drawn: Drawn, context: Ctx, query: AskedOfTable) -> Response:
     """The table, with the trade-off above it."""
     conditions, refused = filters_of(query.where)
     with context.database.begin() as tx:
         run = find_run(tx, run_id)
         detail = run_detail(tx, run)
         matching, rows = _rows(tx, run, query, conditions, PAGE_ROWS)
-        trials = KnownTrials(trial_marks(tx, run), rows, model_trial(tx, run, detail), query, matching)
-    return page(render_trials(framed, run_document(detail), trials, objectives=OBJECTIVES, refused=refused))
+        drawings = drawn.of(tx, run, detail.last_event_id)
+        trials = KnownTrials(drawings, rows, model_trial(tx, run, detail), query, matching)
+    return page(render_trials(framed, run_document(detail), trials, refused=refused))
 
 
 @router.get("/runs/{run_id}/trials.csv", dependencies=[Entered])
@@ -117,7 +119,8 @@ def slices_page(run_id: RunId, framed: Framed, context: Ctx, across: QueryText =
         run = find_run(tx, run_id)
         detail = run_detail(tx, run)
         axis = axes_of(run.options.get("objectives") or (), OBJECTIVES)[0]
-        known = known_axis(axis, trial_marks(tx, run)[:1])
+        model = model_trial(tx, run, detail)
+        known = known_axis(axis, [model] if model else [])
         count, sample = tx.trial_pages.sample(run.id, known.figure, MOST_SAMPLED)
     return page(render_slices(framed, run_document(detail), sample, count, known, across, down))
 

@@ -18,7 +18,7 @@ from penstock.db import Database
 from penstock.db.schema.records import Event
 from penstock.services.api.answers.problems import Problem
 
-TICK_SECONDS = 0.4
+TICK_SECONDS = 0.15
 BATCH = 500
 _KEPT = 4 * BATCH
 
