@@ -115,7 +115,7 @@ class _Descent:
                 if (name := f"{kind}.{op.layer}") in state and draw.random() < 0.3:
                     state[name] = draw.choice(self.choices[name])
         if draw.random() < 0.3:
-            state |= self.fitting.smooth
+            state |= self._smooth
         return state
 
     def _descend(self, best: Evaluation, rounds: int, *, anchored: bool = True) -> Evaluation:
@@ -143,7 +143,7 @@ class _Descent:
             kinds += [mixed, {**mixed, **{name: True for name in plain if name.startswith(f"{COMPACT}.")}}]
         found: list[Evaluation] = []
         for state in self._grouped(kinds):
-            for sizes in ({}, self._sizes(state, Allowance(self.evaluator.may_use)), self.fitting.smooth):
+            for sizes in ({}, self._sizes(state, Allowance(self.evaluator.may_use)), self._smooth):
                 evaluation = self._evaluate({**state, **sizes})
                 if evaluation is not None:
                     found.append(evaluation)
@@ -265,14 +265,19 @@ class _Descent:
         yield {**best.params, **plain}
         for whole in dict.fromkeys((self.evaluator.may_use, used)):
             yield {**best.params, **self._sizes(best.params, Allowance(whole))}
-        yield {**best.params, **self.fitting.smooth}
+        yield {**best.params, **self._smooth}
         for name in plain:
             yield from ({**best.params, name: more} for more in self.choices[name] if more != best.params[name])
+
+    @property
+    def _smooth(self) -> State:
+        """Paddings for lanes of any number; none where a model has too many kernels for them to be searched."""
+        return {name: by for name, by in self.fitting.smooth.items() if by in self.choices.get(name, ())}
 
     def _sizes(self, state: Mapping[str, Value], allowance: Allowance) -> State:
         most = None if self.kernels <= _FEW_KERNELS else _PADDINGS_OF_MANY
         found = self.fitting.padding(self.space.settings(state), allowance, most)
-        return {name: size for name, size in found.items() if size in self.choices[name]}
+        return {name: size for name, size in found.items() if size in self.choices.get(name, ())}
 
     def _smaller(self, best: Evaluation) -> Iterator[State]:
         """Less of the limits, for whom the fastest is not the best."""
