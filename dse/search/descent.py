@@ -65,6 +65,7 @@ class _Descent:
         self.enough = enough
         self.evaluator, self.space, self.choices = evaluator, evaluator.space, choices
         self.fitting, self.graph = evaluator.space.fitting, evaluator.space.graph
+        self.leading = [op for op in self.fitting.leading if f"{WALK}.{op.layer}" in choices]  # none if too many
         self.kernels = len(self.graph.operations)
         places = sum(prod(op.trips[d] for d in self.space.spatial.get(op.layer, ())) for op in self.graph.operations)
         self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**3, _FOR_ALL_PLACES // places))
@@ -107,7 +108,7 @@ class _Descent:
 
     def _shaken(self, best: Evaluation, draw: Random) -> State:
         state = dict(best.params)
-        for op in draw.sample(self.fitting.leading, min(len(self.fitting.leading), draw.choice((1, 1, 2, 3)))):
+        for op in draw.sample(self.leading, min(len(self.leading), draw.choice((1, 1, 2, 3)))):
             state[f"{WALK}.{op.layer}"] = draw.choice(self.choices[f"{WALK}.{op.layer}"])
             if draw.random() < 0.5:
                 state = self._followed(op, state)
@@ -119,7 +120,7 @@ class _Descent:
         return state
 
     def _descend(self, best: Evaluation, rounds: int, *, anchored: bool = True) -> Evaluation:
-        for op in self.fitting.leading if anchored else ():
+        for op in self.leading if anchored else ():
             best = self._best_of(self._anchors(op, best), best)
         for _ in range(rounds):
             before = best
@@ -127,7 +128,7 @@ class _Descent:
             best = self._best_of(self._shared_out(best), best)
             best = self._best_of(self._regrouped(best), best)
             for moves in (self._small_moves, self._other_walks, self._small_moves):
-                for op in self.fitting.leading:
+                for op in self.leading:
                     best = self._best_of(moves(op, best), best)
             best = self._best_of([*self._padded(best), *self._smaller(best)], best)
             if best is before:
@@ -172,7 +173,7 @@ class _Descent:
         return found is not None and _rank(found)[0] <= 0
 
     def _adders(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(kind for op in self.fitting.leading for kind in self.fitting.adders(op)))
+        return tuple(dict.fromkeys(kind for op in self.leading for kind in self.fitting.adders(op)))
 
     def _built(self, kind: str) -> State:
         return {name: kind for name in self.choices if name.startswith(f"{BUILT}.") and kind in self.choices[name]}
