@@ -126,10 +126,7 @@ class BodyTranslator:
                 return self._as_whole(Real(self._emit(type(op)(x.value)), low, high, True))
             case arith.NegfOp(), [Scaled() as x]:
                 return self._negated(x)
-            case (
-                arith.MulfOp(),
-                [Scaled() as x, KnownNumbers() as y] | [KnownNumbers() as y, Scaled() as x],
-            ):
+            case arith.MulfOp(), [Scaled() as x, KnownNumbers() as y] | [KnownNumbers() as y, Scaled() as x]:
                 return self._times(x, np.asarray(y.numbers, np.float64))
             case arith.DivfOp(), [Scaled() as x, KnownNumbers() as y] if np.all(y.numbers != 0):
                 return self._times(x, 1.0 / np.asarray(y.numbers, np.float64))
@@ -151,7 +148,7 @@ class BodyTranslator:
                 raise NotFixedPoint(op.name)
 
     def _in_floats(self, op: Operation, operands: Sequence[BodyNumber]) -> BodyNumber:
-        new = op.clone({old: self.real(x) for old, x in zip(op.operands, operands, strict=True)})
+        new = op.clone({old: self._operand(old, x) for old, x in zip(op.operands, operands, strict=True)})
         result = Real(self._emit(new))
         match op, operands:
             case arith.MaximumfOp() | arith.MinimumfOp(), [Real() as x, KnownNumbers() as y] | [
@@ -168,6 +165,14 @@ class BodyTranslator:
                 return self._as_whole(replace(result, low=x.low + least, high=x.high + most, is_whole=whole))
             case _:
                 return result
+
+    def _operand(self, old: SSAValue, number: BodyNumber) -> SSAValue:
+        """Of the type that it had: what is known may be a truth or an index."""
+        if not isinstance(number, KnownNumbers) or old.type == f32:
+            return self.real(number)
+        if np.size(number.numbers) != 1:
+            raise NotFixedPoint("truths along loops")
+        return self._emit(constant(np.ravel(number.numbers)[0], old.type))
 
     def _as_whole(self, x: Real) -> BodyNumber:
         """A float that is whole and lies within 16 bits is an integer from here on."""
@@ -258,9 +263,7 @@ class BodyTranslator:
         if np.size(x.numbers) != 1 or np.size(y.numbers) != 1:
             raise NotFixedPoint("a choice along loops")
         ends = [float(np.ravel(one.numbers)[0]) for one in (x, y)]
-        if any(end != int(end) or abs(end) >= 1 << 15 for end in ends if np.isfinite(end)) or not np.all(
-            np.isfinite(ends)
-        ):
+        if not all(abs(end) < 1 << 15 and end == int(end) for end in ends):
             raise NotFixedPoint("a choice of real numbers")
         first, second = (self._constant(int(end), 32) for end in ends)
         value = self._emit(arith.SelectOp(which.value, first, second))
