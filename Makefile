@@ -1,7 +1,7 @@
 # Every target makes its own environment; `make help` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: demo demo-llm up test test-slow lint bench screenshots clean help
+.PHONY: demo demo-cnn demo-llm up test test-slow lint bench screenshots clean help
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -31,6 +31,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP) ## a model becomes an explored, verified, packaged accelerator (out/demo)
 	@$(BIN)/penstock demo
+
+demo-cnn: $(STAMP) ## a small convolutional classifier, from training to its accuracy as an accelerator (out/demo-cnn)
+	@$(BIN)/penstock demo --model examples/digits_cnn.py:model --platform u55c --evidence modelled --max-lanes 64 --trials 4 -o out/demo-cnn
 
 demo-llm: $(STAMP) ## a small language model, trained on the spot, writes text on an emulated accelerator (out/demo-llm)
 	@$(BIN)/penstock demo --text "The class " -o out/demo-llm

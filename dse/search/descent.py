@@ -65,6 +65,7 @@ class _Descent:
         self.enough = enough
         self.evaluator, self.space, self.choices = evaluator, evaluator.space, choices
         self.fitting, self.graph = evaluator.space.fitting, evaluator.space.graph
+        self.leading = [op for op in self.fitting.leading if f"{WALK}.{op.layer}" in choices]  # none if too many
         self.kernels = len(self.graph.operations)
         places = sum(prod(op.trips[d] for d in self.space.spatial.get(op.layer, ())) for op in self.graph.operations)
         self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**3, _FOR_ALL_PLACES // places))
@@ -107,7 +108,7 @@ class _Descent:
 
     def _shaken(self, best: Evaluation, draw: Random) -> State:
         state = dict(best.params)
-        for op in draw.sample(self.fitting.leading, min(len(self.fitting.leading), draw.choice((1, 1, 2, 3)))):
+        for op in draw.sample(self.leading, min(len(self.leading), draw.choice((1, 1, 2, 3)))):
             state[f"{WALK}.{op.layer}"] = draw.choice(self.choices[f"{WALK}.{op.layer}"])
             if draw.random() < 0.5:
                 state = self._followed(op, state)
@@ -115,11 +116,11 @@ class _Descent:
                 if (name := f"{kind}.{op.layer}") in state and draw.random() < 0.3:
                     state[name] = draw.choice(self.choices[name])
         if draw.random() < 0.3:
-            state |= self.fitting.smooth
+            state |= self._smooth
         return state
 
     def _descend(self, best: Evaluation, rounds: int, *, anchored: bool = True) -> Evaluation:
-        for op in self.fitting.leading if anchored else ():
+        for op in self.leading if anchored else ():
             best = self._best_of(self._anchors(op, best), best)
         for _ in range(rounds):
             before = best
@@ -127,7 +128,7 @@ class _Descent:
             best = self._best_of(self._shared_out(best), best)
             best = self._best_of(self._regrouped(best), best)
             for moves in (self._small_moves, self._other_walks, self._small_moves):
-                for op in self.fitting.leading:
+                for op in self.leading:
                     best = self._best_of(moves(op, best), best)
             best = self._best_of([*self._padded(best), *self._smaller(best)], best)
             if best is before:
@@ -143,7 +144,7 @@ class _Descent:
             kinds += [mixed, {**mixed, **{name: True for name in plain if name.startswith(f"{COMPACT}.")}}]
         found: list[Evaluation] = []
         for state in self._grouped(kinds):
-            for sizes in ({}, self._sizes(state, Allowance(self.evaluator.may_use)), self.fitting.smooth):
+            for sizes in ({}, self._sizes(state, Allowance(self.evaluator.may_use)), self._smooth):
                 evaluation = self._evaluate({**state, **sizes})
                 if evaluation is not None:
                     found.append(evaluation)
@@ -172,7 +173,7 @@ class _Descent:
         return found is not None and _rank(found)[0] <= 0
 
     def _adders(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(kind for op in self.fitting.leading for kind in self.fitting.adders(op)))
+        return tuple(dict.fromkeys(kind for op in self.leading for kind in self.fitting.adders(op)))
 
     def _built(self, kind: str) -> State:
         return {name: kind for name in self.choices if name.startswith(f"{BUILT}.") and kind in self.choices[name]}
@@ -265,14 +266,19 @@ class _Descent:
         yield {**best.params, **plain}
         for whole in dict.fromkeys((self.evaluator.may_use, used)):
             yield {**best.params, **self._sizes(best.params, Allowance(whole))}
-        yield {**best.params, **self.fitting.smooth}
+        yield {**best.params, **self._smooth}
         for name in plain:
             yield from ({**best.params, name: more} for more in self.choices[name] if more != best.params[name])
+
+    @property
+    def _smooth(self) -> State:
+        """Paddings for lanes of any number; none where a model has too many kernels for them to be searched."""
+        return {name: by for name, by in self.fitting.smooth.items() if by in self.choices.get(name, ())}
 
     def _sizes(self, state: Mapping[str, Value], allowance: Allowance) -> State:
         most = None if self.kernels <= _FEW_KERNELS else _PADDINGS_OF_MANY
         found = self.fitting.padding(self.space.settings(state), allowance, most)
-        return {name: size for name, size in found.items() if size in self.choices[name]}
+        return {name: size for name, size in found.items() if size in self.choices.get(name, ())}
 
     def _smaller(self, best: Evaluation) -> Iterator[State]:
         """Less of the limits, for whom the fastest is not the best."""

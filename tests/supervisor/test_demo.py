@@ -77,3 +77,17 @@ def the_board_classifies(package: Path) -> None:
             assert np.array_equal(exact.reshape(expected.shape), expected)
             right = np.mean(np.argmax(answers.reshape(len(answers), -1), axis=1) == held_out.labels[:count])
             assert right > 0.9
+
+
+@pytest.mark.slow
+def test_the_demo_of_a_convolutional_network(tmp_path: Path) -> None:
+    """As `make demo-cnn` calls it: both accuracies, the same bits in C++, and a package that runs by itself."""
+    (recipe,) = re.findall(r"^\t@\$\(BIN\)/penstock (demo --model .*) -o ", (ROOT / "Makefile").read_text(), re.M)
+    command = [sys.executable, "-m", "penstock.services.cli.main", *recipe.split(), "-o", str(tmp_path / "out")]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "csim and interpreter are equal bit for bit" in answer.stdout
+    accuracies = re.search(r"accuracy on 360 of digits.*float (\d+\.\d+)%, accelerator (\d+\.\d+)%", answer.stdout)
+    assert accuracies is not None
+    assert min(float(found) for found in accuracies.groups()) > 90
+    assert re.search(r"\b(\d+) of \1 values have the bits of the interpreter", answer.stdout)
