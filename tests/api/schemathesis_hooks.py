@@ -25,8 +25,8 @@ def before_call(context, case, kwargs):
     """A key is for one request: the same one with another body is rightly refused. Waits are cut."""
     if case.headers and "Idempotency-Key" in case.headers and case.meta.generation.mode == "positive":
         case.headers["Idempotency-Key"] = uuid.uuid4().hex
-    wait = (case.query or {}).get("wait")
-    if str(wait).isdecimal() and int(wait) > LONGEST_WAIT:
+    wait = str((case.query or {}).get("wait"))
+    if wait.isdecimal() and int(wait) > LONGEST_WAIT:
         case.query["wait"] = LONGEST_WAIT
 
 

@@ -43,9 +43,7 @@ RUN = st.fixed_dictionaries(
     optional=dict.fromkeys(("model", "platform", "trials", "quantize", "seed", "objectives", "name", "colour"), JSON),
 )
 MODEL = st.fixed_dictionaries({}, optional=dict.fromkeys(("zoo", "arguments", "name", "file"), JSON))
-CHECKS = settings(
-    max_examples=70, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+CHECKS = settings(max_examples=70, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def check(response: httpx.Response) -> None:

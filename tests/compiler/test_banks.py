@@ -41,7 +41,7 @@ def place_of(geometry: Geometry, element: tuple[int, ...]) -> tuple[tuple[int, .
 
 
 @given(met(), st.sampled_from([8, 64, 4096]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_every_access_meets_whole_words_of_banks_of_their_own(
     drawn: tuple[tuple[int, ...], list[Access]], widest: int
 ) -> None:

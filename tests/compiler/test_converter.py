@@ -82,7 +82,7 @@ def walk(loops: tuple[LoopOf, ...], rank: int) -> Iterator[Element]:
         yield tuple(corner)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(pair=pairs())
 def test_replay(pair: tuple[ITensorType, ITensorType]) -> None:
     """Writing blocks in the source's order and reading them in the target's gives the target's stream."""
@@ -104,7 +104,7 @@ def test_replay(pair: tuple[ITensorType, ITensorType]) -> None:
     assert next(outgoing, None) is None
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_equal_orders_have_equal_types(data: st.DataObject) -> None:
     """The canonical type depends on the order of the tokens only, not on how the loops were written."""
@@ -148,7 +148,7 @@ def block_live_max(plan: ConverterPlan) -> int:
     return live_maximum(SliceWalk(plan.source_element, plan.source), SliceWalk(plan.target_element, plan.target))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(pair=pairs())
 def test_live_maximum_is_that_of_a_replay(pair: tuple[ITensorType, ITensorType]) -> None:
     source, target = pair
@@ -159,7 +159,7 @@ def test_live_maximum_is_that_of_a_replay(pair: tuple[ITensorType, ITensorType])
     assert block_live_max(plan) <= plan.block_elements
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(pair=pairs(), scale=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3)))
 def test_live_maximum_scales(pair: tuple[ITensorType, ITensorType], scale: tuple[int, int, int]) -> None:
     """Coarser elements in coarser steps are the same orders of larger pieces."""

@@ -106,7 +106,7 @@ def test_impossible_schedule() -> None:
         ScheduleAttr.of([6, 6], [1, 1], [0, 0])
 
 
-@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases())
 def test_modules_round_trip(case: Case) -> None:
     """What lowering makes parses back to the same text, at every level."""

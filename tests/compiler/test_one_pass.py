@@ -72,7 +72,7 @@ def replay(plan: OnePassPlan, source: ITensorType, target: ITensorType) -> None:
     assert next(outgoing, None) is None
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(pair=st.one_of(neighbours(), coarser(), pairs()))
 def test_replay(pair: tuple[ITensorType, ITensorType]) -> None:
     source, target = pair

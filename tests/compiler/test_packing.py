@@ -94,7 +94,7 @@ def streams(draw: st.DrawFn, shape: tuple[int, ...]) -> ITensorType:
 SHAPES = st.sampled_from([(8, 12), (16, 6), (24,), (4, 6, 8), (5, 8)])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.data(), shape=SHAPES, bits=st.sampled_from([16, 32, 64, 128, 512]))
 def test_every_stream_finds_its_words(data: st.DataObject, shape: tuple[int, ...], bits: int) -> None:
     """The layout of one stream, read for another: every word's address holds the slice that its order names."""

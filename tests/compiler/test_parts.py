@@ -50,7 +50,7 @@ def test_words_cover_a_tensor_row_by_row(shape: list[int], lanes: int) -> None:
     assert (places[:, 0].argsort() == range(len(places))).all()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_parts_join_to_the_whole(data: st.DataObject) -> None:
     """Cutting an order into parts and joining them again covers the same tensor with the same elements."""

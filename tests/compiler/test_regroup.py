@@ -35,7 +35,7 @@ def regrouped(first: int, second: int, blocks: int, inner: int) -> tuple[ITensor
     return one, other
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(first=st.integers(1, 24), second=st.integers(1, 24), blocks=st.integers(1, 3), inner=st.integers(1, 3))
 def test_replay(first: int, second: int, blocks: int, inner: int) -> None:
     """Every slice holds the places that it should, the faster side never waits, and no more is kept than must be."""

@@ -151,7 +151,7 @@ def test_content_that_is_stored_again_meanwhile_stays(tmp_path: Path) -> None:
     assert store.read_bytes(old) == b"again"
 
 
-@examples(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32))
 def test_no_row_is_ever_without_its_content(
     database: Database, tmp_path_factory: pytest.TempPathFactory, seed: int

@@ -225,7 +225,7 @@ def test_no_history_breaks_the_state_machine(shared_database: Database) -> None:
     run_state_machine_as_test(
         OnDatabase,
         settings=settings(
-            max_examples=20, stateful_step_count=25, deadline=None, phases=[Phase.generate],
+            max_examples=20, stateful_step_count=25, phases=[Phase.generate],
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], derandomize=True,
         ),
     )  # fmt: skip

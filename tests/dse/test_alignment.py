@@ -97,7 +97,7 @@ def chains(draw: st.DrawFn) -> tuple[LoopNest, ...]:
 
 
 @given(chains(), st.sampled_from([1, 2, 7, 16, 64]), st.sampled_from(ALONG))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_factors_are_legal_and_neighbours_agree(nests: tuple[LoopNest, ...], most: int, along: Along):
     share = parallel_factors(nests, most)
     found = unroll_factors(nests, most, along=along)

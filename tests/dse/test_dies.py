@@ -47,7 +47,7 @@ def is_divisible(evaluator: Evaluator, one: Evaluation) -> bool:
 
 
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 90)), min_size=1, max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_division_is_missed_by_none_of_both_walks(sizes: list[tuple[int, int]]) -> None:
     """Against all divisions of a few tasks, one by one; a few tasks are decided for sure."""
     resources = [Resources(lut=lut, dsp=dsp) for lut, dsp in sizes]

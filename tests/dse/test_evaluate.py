@@ -48,7 +48,7 @@ def shape_of(network: TaskNetwork) -> object:
 
 
 @given(st.data())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_pieces_make_the_network_that_lowering_makes(data: st.DataObject):
     program = data.draw(networks())
     platform = load_platform(data.draw(st.sampled_from(["u55c", "ecp5-85k"])))
@@ -85,7 +85,7 @@ def test_layers_that_are_spelled_alike_keep_their_own_channels():
 
 
 @given(st.data())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_a_model_that_remembers_other_designs_says_the_same(data: st.DataObject):
     program = data.draw(networks())
     platform = load_platform(data.draw(st.sampled_from(["u55c", "ecp5-85k"])))
@@ -109,7 +109,7 @@ def figures_or_deadlock(model: Callable[[], DesignFigures]) -> DesignFigures | s
 
 
 @given(st.data())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_chosen_depths_never_deadlock_and_cost_no_time(data: st.DataObject):
     """At the chosen depths the design runs, and as fast as if only blocks held it back."""
     program = data.draw(networks())
@@ -126,7 +126,7 @@ def test_chosen_depths_never_deadlock_and_cost_no_time(data: st.DataObject):
 
 
 @given(st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_chosen_depths_never_deadlock_whatever_the_real_times_are(data: st.DataObject):
     """Every nest at another pace than was modelled, under both kinds of pipelines."""
     program = data.draw(networks())

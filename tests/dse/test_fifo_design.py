@@ -38,7 +38,7 @@ def test_a_skipped_connection_needs_less_than_room_for_all_of_its_tokens():
 
 
 @given(st.data())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_designs_end_no_later_with_the_depths_that_simulation_finds(data: st.DataObject):
     program = data.draw(networks())
     evaluator = Evaluator.create(program, "u55c")

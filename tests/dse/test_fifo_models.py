@@ -77,7 +77,7 @@ def test_equation_2_counts_what_a_slow_source_has_made(tokens: int, initial: int
 
 
 @given(st.integers(1, 30), st.integers(1, 5), st.integers(1, 12), st.integers(1, 5), st.integers(1, 8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_for_two_even_kernels_the_papers_depth_is_at_most_one_too_few(
     tokens: int, source_ii: int, source_depth: int, target_ii: int, target_depth: int
 ):
@@ -147,7 +147,7 @@ def test_hida_balances_paths_with_one_block_more_for_every_stage_between(lag: in
 
 @pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)
 @given(st.integers(2, 14), st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_waits_in_a_curves_fifo_is_its_high_water_mark(rules: Rules, edges: int, seed: int):
     network = random_network(edges, seed)
     run = curves_of(network, rules)
@@ -184,7 +184,7 @@ def test_a_pipo_passes_from_the_end_of_its_writer_to_the_start_of_its_reader():
 
 @pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)
 @given(st.integers(2, 14), st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_periodic_depths_cost_no_time(rules: object, edges: int, seed: int):
     """What the moved curves promise, simulated; and the program never takes more bits than leaving them unmoved."""
     network = random_network(edges, seed)

@@ -31,7 +31,7 @@ from penstock.dse.fifo.measure import SimulatedRuns
 
 
 @given(st.integers(2, 12), st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_sized_fifos_never_deadlock_and_cost_no_cycle(edges: int, seed: int):
     check(random_network(edges, seed), VITIS)
 

@@ -42,7 +42,7 @@ def allowed(graph: FusionGraph, budget: int, groups: dict[str, int]) -> bool:
     return forward and all(bits <= budget for bits in graph.memory(groups).values())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(graph=graphs(), budget=st.integers(0, 20), most=st.integers(1, 4))
 def test_exact_is_the_least_of_all(graph: FusionGraph, budget: int, most: int) -> None:
     every = [dict(zip(graph.kernels, g, strict=True)) for g in product(range(most), repeat=len(graph.kernels))]
@@ -67,7 +67,7 @@ def test_a_choice_that_a_solvers_presolve_denies() -> None:
     assert graph.traffic(found) == 7
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(graph=graphs(), budget=st.integers(0, 20))
 def test_greedy_keeps_to_the_budget_and_never_goes_back(graph: FusionGraph, budget: int) -> None:
     groups = greedy_groups(graph, budget)
@@ -88,7 +88,7 @@ def test_paths_that_part_and_meet_hold_whole_tensors() -> None:
     assert exact_groups(graph, 200, 2) == {"a": 0, "b": 0, "c": 1, "d": 1}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(data=st.data(), graph=graphs())
 def test_more_kernels_never_hold_less(data: st.DataObject, graph: FusionGraph) -> None:
     large = set(data.draw(st.lists(st.sampled_from(graph.kernels))))
@@ -104,7 +104,7 @@ def test_greedy_joins_the_latest_group_it_reads_from() -> None:
     assert greedy_groups(graph, 11) == {"a": 0, "b": 0, "c": 0, "d": 0}
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_a_designs_graph_counts_what_its_converters_hold(data: st.DataObject) -> None:
     """One group for all is no more traffic; a group each has no converter between kernels."""

@@ -55,7 +55,7 @@ def test_36_bit_words_halve_a_block():
 
 @pytest.mark.parametrize("library", [VITIS, ECP5], ids=["vitis", "ecp5"])
 @given(words=st.integers(1, 70000), bits=st.integers(1, 1024), rom=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_choice_holds_the_bits_and_the_first_is_the_usual(library: object, words: int, bits: int, rom: bool):
     assert library in (VITIS, ECP5)
     chosen = VITIS if library is VITIS else ECP5
@@ -71,7 +71,7 @@ def test_every_choice_holds_the_bits_and_the_first_is_the_usual(library: object,
 
 
 @given(depth=st.integers(1, 20000), bits=st.integers(1, 1024))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_fifos_have_the_usual_way_first(depth: int, bits: int):
     ways = fifo_choices(VITIS, "f", depth, bits)
     assert ways[0].area == fifo_area(VITIS, depth, bits)
@@ -99,7 +99,7 @@ def test_the_least_scarce_resource_is_used():
 
 
 @given(st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_no_other_allocation_costs_less(data: st.DataObject):
     """Against every combination of ways, one by one; and a refusal only where none of them fits."""
     items = [

@@ -70,7 +70,7 @@ def test_connected_orders_need_the_least_converters() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_connected_orders_are_legal(data: st.DataObject) -> None:
     program = data.draw(networks())
     space = TilingSpace(read_graph(program.module), load_platform("u55c"), 300.0)

@@ -27,7 +27,7 @@ def mlp(*widths: int, first: int = 8, kind: str = "int8", rows: int | None = Non
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_every_paced_setting_is_a_legal_design(data: st.DataObject) -> None:
     program = data.draw(networks())
     platform = data.draw(st.sampled_from(["u55c", "zcu104", "ecp5-25k"]))

@@ -47,7 +47,7 @@ def small_site() -> Site:
 
 
 @given(st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_no_other_placement_is_cheaper(data: st.DataObject):
     """Against all placements of a few tasks, one by one."""
     site = small_site()

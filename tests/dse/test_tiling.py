@@ -29,7 +29,7 @@ def mlp(*widths: int, first: int = 8, kind: str = "int8") -> Program:
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_every_setting_is_a_legal_design(data: st.DataObject):
     program = data.draw(networks())
     space = space_of(program)

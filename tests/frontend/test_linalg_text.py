@@ -189,7 +189,7 @@ def test_bytes_are_no_text(tmp_path: Path) -> None:
         load(b"func\xff\xfe", tmp_path)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_damage_to_a_text_is_refused_or_harmless(tmp_path: Path, data: st.DataObject) -> None:
     """A stretch of the text is left out, doubled, or replaced: a program comes of it, or an error of ours."""

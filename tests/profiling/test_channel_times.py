@@ -55,13 +55,13 @@ def is_in_time(channel: ChannelTimes, depth: int) -> bool:
 
 
 @given(drawn_channels())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_high_water_is_the_most_tokens_in_the_channel(channel: ChannelTimes):
     assert channel.high_water == high_water(channel)
 
 
 @given(drawn_channels())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_least_depth_is_in_time_and_none_less_is(channel: ChannelTimes):
     least = channel.least_depth
     assert 1 <= least <= channel.high_water
@@ -71,7 +71,7 @@ def test_the_least_depth_is_in_time_and_none_less_is(channel: ChannelTimes):
 
 
 @given(drawn_channels())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_deeper_channel_is_in_time_too(channel: ChannelTimes):
     """What lets the least depth be found without trying them all."""
     verdicts = [is_in_time(channel, depth) for depth in range(1, min(channel.high_water, 20) + 1)]

@@ -130,13 +130,13 @@ def check_against_stepping(net: TaskNetwork) -> None:
 
 
 @given(drawn_networks())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_times_agree_with_stepping_through_every_cycle(net: TaskNetwork):
     check_against_stepping(net)
 
 
 @given(drawn_networks())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_times_in_order_agree_with_stepping(net: TaskNetwork):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(timelines, "_MOST_SWEEPS", 0)
@@ -145,7 +145,7 @@ def test_times_in_order_agree_with_stepping(net: TaskNetwork):
 
 @pytest.mark.parametrize("few", [in_order.FEW, 0], ids=["plain", "compiled"])
 @given(net=drawn_networks(), most=st.sampled_from([4, 64]), flushing=st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_times_in_order_are_those_that_sweeps_settle_on(few: int, net: TaskNetwork, most: int, flushing: bool):
     found: list[Timeline | None] = []
     for sweeps in (0, 300):
@@ -169,13 +169,13 @@ def test_times_in_order_are_those_that_sweeps_settle_on(few: int, net: TaskNetwo
 
 @pytest.mark.slow
 @given(drawn_networks())
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 def test_times_agree_with_stepping_on_many_more_networks(net: TaskNetwork):
     check_against_stepping(net)
 
 
 @given(drawn_networks())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_depths_at_the_high_water_mark_cost_no_time(net: TaskNetwork):
     free = times(net, bounded=False)
     enough = {name: channel.high_water for name, channel in free.channels.items()}
@@ -184,7 +184,7 @@ def test_depths_at_the_high_water_mark_cost_no_time(net: TaskNetwork):
 
 
 @given(drawn_networks())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_writer_of_one_channel_may_wait_without_anybody_noticing(net: TaskNetwork):
     """At the least depth of such channels, all others being deep enough, the design ends when it always did."""
     free = times(net, bounded=False)
@@ -200,7 +200,7 @@ def test_a_writer_of_one_channel_may_wait_without_anybody_noticing(net: TaskNetw
 
 
 @given(drawn_networks())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_shallower_channels_never_help(net: TaskNetwork):
     try:
         bounded = times(net)

@@ -104,7 +104,7 @@ def test_the_walk_finds_every_kind_of_hole(monkeypatch: pytest.MonkeyPatch) -> N
 NUMBERS = st.floats(-12, 12, width=32)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(NUMBERS, st.floats(0, 3), st.floats(0, 3)), min_size=3, max_size=3))
 def test_padding_rules_hold_for_all_numbers_between_their_bounds(drawn: Sequence[tuple[float, float, float]]) -> None:
     """Also of those functions that nobody has thought of yet."""

@@ -70,7 +70,7 @@ def test_the_distance_of_a_dependence_is_never_too_long(data: st.DataObject):
 
 
 @given(st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_every_channel_gets_as_many_tokens_as_are_taken(data: st.DataObject):
     program = data.draw(networks())
     lowered = lower(program, data.draw(designs(program.module)))
@@ -98,7 +98,7 @@ def test_every_channel_gets_as_many_tokens_as_are_taken(data: st.DataObject):
 @pytest.mark.parametrize("kind", ["int8", "float32"])
 @pytest.mark.parametrize("library", [OPEN, VITIS_300])
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_more_lanes_need_no_fewer_resources_and_no_more_time(
     kind: str, library: tuple[str, float], data: st.DataObject
 ):

@@ -46,7 +46,7 @@ def build(steps: list[Step]) -> tuple[Block, list[Operation]]:
     return block, ops
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(steps=STEPS, first=st.sampled_from([None, *CONSTANTS]), actual=st.tuples(FINITE_NUMBERS, FINITE_NUMBERS))
 def test_contents_hold(steps: list[Step], first: float | None, actual: tuple[float, float]) -> None:
     block, ops = build(steps)

@@ -71,7 +71,7 @@ def error_bound(module: Mlp, inputs: torch.Tensor) -> np.ndarray:
     st.integers(1, 3),
     st.integers(0, 1000),
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_random_mlps_stay_within_the_derived_bound(
     widths: list[int], bias: bool, residual: bool, batch: int, seed: int
 ) -> None:

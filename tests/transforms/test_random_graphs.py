@@ -23,7 +23,7 @@ from tests.transforms.random_models import models
 
 EXPECTED = ("reshape", "unchanged", "constant")
 RELAXED = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 )
 
 
