@@ -20,7 +20,6 @@ from tests.compiler.graphs import Case, build_graph, cases, turned
 
 PART = "xcu55c-fsvh2892-2L-e"
 RELAXED = settings(
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],  # no explaining: it traces every line
 )

@@ -79,7 +79,6 @@ def check(source: ITensorType, target: ITensorType, port_bits: int) -> None:
 
 
 RELAXED = settings(
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
 )

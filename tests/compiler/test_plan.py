@@ -25,7 +25,6 @@ from tests.compiler.designs import designs, networks
 from tests.compiler.graphs import Case, build_graph, cases, turned
 
 RELAXED = settings(
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
 )

@@ -25,7 +25,6 @@ from tests.compiler.test_windows import with_lanes
 from tests.interpreter.nests import Body, Terms, Top, blocks, buffer, fifo
 
 RELAXED = settings(
-    deadline=None,
     suppress_health_check=[
         HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much,
         HealthCheck.function_scoped_fixture,
