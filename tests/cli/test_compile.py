@@ -196,7 +196,7 @@ def test_explore_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "code", "says"),
     [
         (["--platform", "u999"], 2, "u999"),
-        (["--quantize", "w3a3"], 2, "there is no quantisation 'w3a3' (known: w8a8)"),
+        (["--quantize", "w3a3"], 2, "there is no quantisation 'w3a3' (known: w8a8, w4a8)"),
         (["--evidence", "guessed"], 2, "there is no evidence 'guessed'"),
         (["--evidence", "board"], 2, "(available: modelled, simulated, open-rtl, csynth, cosim)"),
         (["--clock", "9000"], 2, "9000 MHz"),
