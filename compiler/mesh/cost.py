@@ -79,7 +79,7 @@ class MappingCost:
 
     def cycles(self, table: Sequence[Sequence[LoadPlan]], picks: Ints) -> Floats:
         """Of plans whose loads are `table[load][picks[plan, load]]`."""
-        size, count = picks.shape
+        size, count = len(picks), len(table)
         facts = np.zeros((size, count, 6))
         for at, choices in enumerate(table):
             facts[:, at] = np.array([self._column(at, load) for load in choices])[picks[:, at]]

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
 from penstock.compiler.arrays import Array
@@ -176,7 +177,7 @@ def _quantise_weight(
 
 def _element(value: SSAValue) -> IntegerType:
     kind = get_element_type_or_self(value.type)
-    assert isinstance(kind, IntegerType)
+    assert isa(kind, IntegerType)
     return kind
 
 

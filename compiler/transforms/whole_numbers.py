@@ -97,10 +97,11 @@ class BodyTranslator:
     def settled(self, x: Scaled) -> Scaled:
         """Without an offset, at a width to compute with."""
         low, high = x.low + int(np.min(x.offset)), x.high + int(np.max(x.offset))
-        value = self._widened(x, 64 if max(abs(low), abs(high)) >= _NARROW else 32)
+        width = max(x.width, 64 if max(abs(low), abs(high)) >= _NARROW else 32)
+        value = self._widened(x, width)
         if np.any(x.offset):
-            value = self._emit(arith.AddiOp(value, self._integers(x.offset, _width(value), "offset")))
-        return Scaled(value, x.scale, low, high, _width(value), aligned=x.aligned)
+            value = self._emit(arith.AddiOp(value, self._integers(x.offset, width, "offset")))
+        return Scaled(value, x.scale, low, high, width, aligned=x.aligned)
 
     def narrowed(self, x: Scaled) -> Scaled:
         """As it is stored: in eight bits where its range has no more numbers than those."""
@@ -393,8 +394,3 @@ class BodyTranslator:
 def _is_close(steps: Array, whole: Array) -> Array:
     """Whether numbers are whole but for the rounding of a float32 that stands for one."""
     return np.abs(steps - whole) <= np.minimum(2.0**-22 * np.abs(steps), 2.0**-6)
-
-
-def _width(value: SSAValue) -> int:
-    assert isinstance(value.type, IntegerType)
-    return value.type.width.data
