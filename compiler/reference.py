@@ -3,7 +3,8 @@
 `file.py:function`, `file.py?name=value` for a task program,
 `zoo:name?key=value`, `file.onnx?dim=size`, `file.mlir`, or a model of a library:
 `hf:gpt2?n_layer=2`, `timm:mixer_s32_224?img_size=32`, `torchvision:resnet18`, `torch.nn:LSTM?input_size=8`.
-With `#path.of.layers` behind it the layers there share one accelerator.
+With `#path.of.layers` behind it the layers there share one accelerator. PyTorch modules take `weights=` (a file of
+safetensors, or a folder of them) and `prefix=`: `file.py:function?weights=model.safetensors`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _INSTALL = {
     "timm": f"pip install timm torchvision, {_FROM_CPU_INDEX}",
     "torchvision": f"pip install torchvision, {_FROM_CPU_INDEX}",
 }
+WEIGHTS = ("weights", "prefix")
+"""Options of every PyTorch module: a safetensors file or a folder of them, and what stands before its names there."""
 LAYERS = re.compile(r"(\w+(\.\w+)*)?", re.ASCII)
 """A module's path, or nothing."""
 MODEL_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}"
@@ -44,8 +47,11 @@ MODEL_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}"
 
 @dataclass(frozen=True)
 class FileReference:
+    """`options` are those in `WEIGHTS`: the function takes none."""
+
     path: Path
     function: str
+    options: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -53,7 +59,8 @@ class FileReference:
         return stem if self.function == "model" else f"{stem}.{self.function}"
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.function}"
+        query = "&".join(f"{key}={value}" for key, value in self.options)
+        return f"{self.path}:{self.function}" + (f"?{query}" if query else "")
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ class ZooReference:
 
 @dataclass(frozen=True)
 class LibraryReference:
-    """A model of an installed library, built from its name and options with random weights."""
+    """A model of an installed library, built from its name and options."""
 
     library: str
     model: str
@@ -190,12 +197,25 @@ def parse_reference(text: str) -> ModelReference:
         return OnnxReference(Path(text))
     if text.endswith(".mlir"):
         return LinalgReference(Path(text))
+    if (python := _python_with_weights(text)) is not None:
+        return python
     if text.startswith(TASKS) or ".py?" in text or text.endswith(".py") or _ASKED.search(text):
         return _task_reference(text)
     path, colon, function = text.rpartition(":")
     if not colon or not path.endswith(".py") or not function.isidentifier():
         raise PenstockError(code="model-reference", what="not a model reference", where=text, hint=_HINT)
     return FileReference(Path(path), function)
+
+
+def _python_with_weights(text: str) -> FileReference | None:
+    """`file.py:function?weights=FILE`; other options are constants of a task program."""
+    place, _, query = text.partition("?")
+    path, colon, function = place.rpartition(":")
+    named = bool(colon) and path.endswith(".py") and function.isidentifier() and not text.startswith(TASKS)
+    options = _options(query, text) if named and query else ()
+    if "weights" not in dict(options) or any(key not in WEIGHTS for key, _ in options):
+        return None
+    return FileReference(Path(path), function, options)
 
 
 def _task_reference(text: str) -> TaskReference:

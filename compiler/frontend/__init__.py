@@ -41,7 +41,7 @@ def import_model(reference: str, *, weights: bool = True) -> Program:
         if isinstance(parsed, TaskReference):
             return import_tasks(parsed)
         if task_text(parsed.path) is not None:
-            return import_tasks(TaskReference(parsed.path, parsed.function))
+            return import_tasks(TaskReference(parsed.path, parsed.function, parsed.options))
     from penstock.compiler.frontend.importer import import_layers, import_loaded
     from penstock.compiler.frontend.loader import load_model
 

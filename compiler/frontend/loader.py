@@ -18,10 +18,12 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from penstock.compiler import zoo
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.checkpoints import Checkpoint
 from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel, LoadedText
 from penstock.compiler.frontend.quiet import quiet_torch
 from penstock.compiler.reference import (
     LIBRARIES,
+    WEIGHTS,
     FileReference,
     LayersReference,
     LibraryReference,
@@ -51,30 +53,48 @@ def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedMode
         with torch.device("meta"):
             return without_weights(load_model(reference))
     with contextlib.redirect_stdout(sys.stderr):  # stdout belongs to Penstock's own output
+        fill = _fill(reference)
         if isinstance(reference, FileReference):
-            returned = _call(_find_function(reference), reference)
-        elif isinstance(reference, LibraryReference):
-            returned = _library_model(reference)
-        else:
-            returned = _zoo_model(reference)
+            loaded = _check(_call(_find_function(reference), reference), reference.name, where)
+            fill(loaded.module)
+            return loaded
+        returned = (
+            _library_model(reference, fill) if isinstance(reference, LibraryReference) else _zoo_model(reference, fill)
+        )
         return _check(returned, reference.name, where)
 
 
-def _zoo_model(reference: ZooReference) -> Any:
+def _fill(reference: FileReference | LibraryReference | ZooReference) -> Callable[[nn.Module], None]:
+    """Puts the numbers of the reference's file into a module; without a file it does nothing."""
+    options = dict(reference.options)
+    if "weights" in options:
+        return Checkpoint.open(Path(options["weights"]), options.get("prefix", "")).fill
+    if "prefix" in options:
+        raise PenstockError(
+            code="bad-option", what="a prefix without weights", where=str(reference),
+            hint="it stands before the names of a file: weights=FILE&prefix=model.layers.0.",
+        )  # fmt: skip
+    return lambda _module: None
+
+
+def _zoo_model(reference: ZooReference, fill: Callable[[nn.Module], None]) -> Any:
     """Looked at without memory first: an option is a number, and so may be any size."""
     from penstock.compiler.frontend.libraries.fence import shapes_only
 
+    reference = replace(reference, options=tuple(x for x in reference.options if x[0] not in WEIGHTS))
     with shapes_only(str(reference)):
-        zoo.build(reference)
-    return zoo.build(reference)
+        fill(zoo.build(reference)[0])
+    built = zoo.build(reference)
+    fill(built[0])
+    return built
 
 
-def _library_model(reference: LibraryReference) -> Any:
+def _library_model(reference: LibraryReference, fill: Callable[[nn.Module], None]) -> Any:
     from penstock.compiler.frontend.libraries import build  # the libraries are large, and may not be there
 
     try:
         with quiet_torch():
-            return build(reference)
+            return build(reference, fill)
     except PenstockError:
         raise
     except Exception as error:

@@ -10,9 +10,7 @@ from penstock.compiler.zoo._blocks import ModuleAndInputs, causal_mask, finish
 from penstock.compiler.zoo._transformer import TransformerSizes, attend
 
 
-def build(
-    d: int = 16, heads: int = 2, seq: int = 4, bias: bool = True, weights: str = "", prefix: str = "", seed: int = 0
-) -> ModuleAndInputs:
+def build(d: int = 16, heads: int = 2, seq: int = 4, bias: bool = True, seed: int = 0) -> ModuleAndInputs:
     if min(d, heads, seq) < 1 or d % heads:
         raise PenstockError(
             code="bad-option", what=f"d={d}, heads={heads}, seq={seq}", where="zoo:attention",
@@ -20,7 +18,7 @@ def build(
         )  # fmt: skip
     sizes = TransformerSizes(d=d, heads=heads, kv=heads, head=d // heads, ffn=d, seq=seq, cache=0)
     x = torch.randn(seq, d, generator=torch.Generator().manual_seed(seed + 1))
-    return finish(Attention(sizes, bias=bias), (x, causal_mask(sizes)), seed, weights, prefix)
+    return finish(Attention(sizes, bias=bias), (x, causal_mask(sizes)), seed)
 
 
 class Attention(nn.Module):

@@ -16,8 +16,6 @@ def build(
     ffn: int = 24,
     seq: int = 4,
     activation: str = "silu",
-    weights: str = "",
-    prefix: str = "",
     seed: int = 0,
 ) -> ModuleAndInputs:
     if min(d, ffn, seq) < 1 or activation not in ACTIVATIONS:
@@ -27,4 +25,4 @@ def build(
             hint="for example zoo:ffn?d=16&ffn=24&activation=gelu",
         )  # fmt: skip
     x = torch.randn(seq, d, generator=torch.Generator().manual_seed(seed + 1))
-    return finish(GatedFeedForward(d, ffn, activation), (x,), seed, weights, prefix)
+    return finish(GatedFeedForward(d, ffn, activation), (x,), seed)

@@ -15,10 +15,8 @@ def build(
     ffn: int = 0,
     seq: int = 0,
     cache: int = -1,
-    weights: str = "",
-    prefix: str = "",
     seed: int = 0,
 ) -> ModuleAndInputs:
     """What is not given (0, or -1 for the cache) comes from size and mode."""
     sizes = sizes_of("gpt2", size=size, mode=mode, d=d, heads=heads, ffn=ffn, seq=seq, cache=cache)
-    return finish(Gpt2Block(sizes), attention_inputs(sizes, seed, rotary=False), seed, weights, prefix)
+    return finish(Gpt2Block(sizes), attention_inputs(sizes, seed, rotary=False), seed)

@@ -48,6 +48,10 @@ class CachedBlock(nn.Module):
 
 
 class Gpt2Text(nn.Module):
+    base_model_prefix = "transformer"
+    _keys_to_ignore_on_load_unexpected = (r"^h\.\d+\.attn\.(bias|masked_bias)$", r"^lm_head\.weight$")
+    """What else files of transformers hold: masks, and the table of tokens under its other name."""
+
     def __init__(self, layers: int, d: int, heads: int, tokens: int, cache: int) -> None:
         super().__init__()
         self.cache = cache
@@ -71,8 +75,6 @@ def build(
     heads: int = 0,
     tokens: int = 0,
     cache: int = 0,
-    weights: str = "",
-    prefix: str = "",
     seed: int = 0,
 ) -> ModuleAndInputs:
     """What is not given comes from the size."""
@@ -86,4 +88,4 @@ def build(
             f"at least 1 of each, d a multiple of heads, at most {_PLACES} places in the cache",
         )  # fmt: skip
     module = Gpt2Text(layers, d, heads, tokens, cache)
-    return finish(module, (torch.tensor([1]), torch.tensor([0])), seed, weights, prefix)
+    return finish(module, (torch.tensor([1]), torch.tensor([0])), seed)

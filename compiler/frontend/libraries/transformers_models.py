@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -30,8 +32,9 @@ def recipe(reference: LibraryReference, options: dict[str, Any]) -> Recipe:
     config.return_dict = True
     if places:
         return Recipe(
-            lambda: CachedDecoder(model_class._from_config(config), places, str(reference)),
+            lambda: model_class._from_config(config),
             lambda _: Arguments((_tokens(config, 1, 1, 1)[0], torch.tensor([0]))),
+            lambda module: CachedDecoder(module, places, str(reference)).eval(),
         )
     return Recipe(lambda: model_class._from_config(config), lambda module: _arguments(reference, module, config))
 
@@ -74,7 +77,31 @@ def _configured(reference: LibraryReference, config_class: Any, options: dict[st
     known |= {alias: known[name] for alias, name in aliases.items() if name in known}
     known_only(reference, options, known)
     given = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
-    return config_class(**given)
+    return config_class.from_dict({**_saved(reference, config_class), **given})
+
+
+def _saved(reference: LibraryReference, config_class: Any) -> dict[str, Any]:
+    """What config.json says in the folder that the weights come from: data, of which no code is followed."""
+    path = Path(dict(reference.options).get("weights", "")) / "config.json"
+    if path.parent == Path() or not path.is_file():
+        return {}
+    try:
+        said: Any = json.loads(path.read_bytes())
+        kind, quantised = said.get("model_type"), said.get("quantization_config")
+    except (ValueError, RecursionError, AttributeError, OSError) as error:
+        raise _config_refused(path, f"not a configuration: {error}", "save the model anew") from error
+    if kind != config_class.model_type:
+        raise _config_refused(
+            path, f"it is a model of type {kind!r}", f"{reference.model} is {config_class.model_type!r}"
+        )
+    if quantised:
+        raise _config_refused(path, "its weights are quantised", "give it in half or single precision: see --quantize")
+    dropped = ("auto_map", "dtype", "torch_dtype", "transformers_version", "use_cache")
+    return {key: value for key, value in said.items() if key not in dropped and not key.startswith("_")}
+
+
+def _config_refused(path: Path, what: str, hint: str) -> PenstockError:
+    return PenstockError(code="weights-file", what=what, where=str(path), hint=hint)
 
 
 def _arguments(reference: LibraryReference, module: Any, config: Any) -> Arguments:

@@ -14,9 +14,9 @@ from typing import Any
 from torch import nn
 
 from penstock.compiler.errors import PenstockError, nearest
-from penstock.compiler.reference import LibraryReference
+from penstock.compiler.reference import WEIGHTS, LibraryReference
 
-OWN = ("batch", "seq", "input", "part", "seed", "cache")
+OWN = ("batch", "seq", "input", "part", "seed", "cache", *WEIGHTS)
 """Options that are ours with every library; all others go to the library."""
 _FORBIDDEN = ("pretrained", "checkpoint", "cache_dir", "backbone", "weights", "device", "dtype", "hub")
 """In the name of an option: what would read files or the network, or leave float32 on the CPU."""
@@ -51,7 +51,9 @@ def library_options(reference: LibraryReference) -> dict[str, Any]:
             raise bad_option(reference, f"{key[:80]!r} is no option of a model", "write key=value")
         if any(word in key for word in _FORBIDDEN):
             raise bad_option(
-                reference, f"the option {key!r} is not taken", "leave it out: weights are random, nothing is downloaded"
+                reference,
+                f"the option {key!r} is not taken",
+                "leave it out: nothing is downloaded, weights come from weights=FILE or are random",
             )
         value = literal(text)
         numbers = value if isinstance(value, tuple) else (value,)
