@@ -324,10 +324,8 @@ class Client:
     def _ask(self, call: ApiCall[D]) -> D:
         retries = RETRIES
         with ExitStack() as stack:
-            files = None
-            if call.file is not None:
-                file = stack.enter_context(opened(call.file))
-                files = {"file": (call.file.name, file, "application/octet-stream")}
+            sent = [(path.name, stack.enter_context(opened(path))) for path in call.files]
+            files = [("file", (given, file, "application/octet-stream")) for given, file in sent] or None
             while True:
                 try:
                     response = self._http.request(

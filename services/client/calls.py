@@ -60,7 +60,7 @@ class ApiCall(Generic[D]):
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
     body: Any = None
     form: Mapping[str, str] = field(default_factory=dict[str, str])
-    file: Path | None = None
+    files: tuple[Path, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     seconds: float = 30.0
     accept: tuple[int, ...] = ()
@@ -93,16 +93,15 @@ def platforms() -> ApiCall[PlatformList]:
 
 def submit_model(source: ModelSource, name: str, key: str) -> ApiCall[ModelOut]:
     once = _once(key)
+    form = {field: value for field, value in {"entry": source.entry, "name": name}.items() if value}
+    files = (*(() if source.path is None else (source.path,)), *source.weights)
+    if files:
+        return ApiCall("POST", "/v1/models", ModelOut, form=form, files=files, headers=once, seconds=_UPLOAD_SECONDS)
     if source.reference:
         body = {"reference": source.reference, "name": name}
         return ApiCall("POST", "/v1/models", ModelOut, body=body, headers=once)
-    if source.path is None:
-        body = {"zoo": source.zoo, "arguments": dict(source.arguments or {}), "name": name}
-        return ApiCall("POST", "/v1/models", ModelOut, body=body, headers=once)
-    form = {field: value for field, value in {"entry": source.entry, "name": name}.items() if value}
-    return ApiCall(
-        "POST", "/v1/models", ModelOut, form=form, file=source.path, headers=once, seconds=_UPLOAD_SECONDS
-    )  # fmt: skip
+    body = {"zoo": source.zoo, "arguments": dict(source.arguments or {}), "name": name}
+    return ApiCall("POST", "/v1/models", ModelOut, body=body, headers=once)
 
 
 def model(model_id: str) -> ApiCall[ModelOut]:

@@ -5,30 +5,35 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from penstock.compiler.reference import LIBRARIES
 from penstock.compiler.tasks.source import is_task_source
 from penstock.services.client.errors import UsageError
 
+_INDEX = ".safetensors.index.json"
 _ZOO_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A file, `zoo:name?key=value`, or a model of a library by its reference."""
+    """A file, `zoo:name?key=value`, or a model of a library by its reference; `weights` are files sent along."""
 
     path: Path | None = None
     entry: str = ""
     zoo: str = ""
     arguments: Mapping[str, str | int | float | bool] | None = None
     reference: str = ""
+    weights: tuple[Path, ...] = ()
 
     @staticmethod
     def parse(text: str) -> ModelSource:
+        whole, weights = _without_weights(text)
+        if weights:
+            return replace(_file(whole) if ".py:" in whole else ModelSource(entry=whole), weights=weights)
         if text.startswith("zoo:"):
             name, _, query = text.removeprefix("zoo:").partition("?")
             if not _ZOO_NAME.fullmatch(name):
@@ -37,18 +42,43 @@ class ModelSource:
             return ModelSource(zoo=name, arguments={key: _literal(value) for key, value in pairs})
         if text.partition(":")[0] in LIBRARIES and ":" in text:
             return ModelSource(reference=text)  # the service reads it
-        file, _, entry = text.rpartition(":") if ".py:" in text else (text, "", "")
-        path = Path(file)
-        if path.suffix not in (".py", ".onnx", ".mlir"):
-            raise UsageError(
-                f"'{text}' is no model: write file.py:function, file.onnx, file.mlir, zoo:NAME?key=value "
-                f"or a model of a library ({', '.join(f'{name}:NAME' for name in LIBRARIES)})"
-            )
-        if path.suffix == ".py" and not entry and not _is_task_program(path):
-            raise UsageError(f"'{text}' lacks its entry function: write {text}:FUNCTION")
-        if not path.is_file():
-            raise UsageError(f"there is no file {path}")
-        return ModelSource(path=path, entry=entry)
+        return _file(text)
+
+
+def _file(text: str) -> ModelSource:
+    file, _, entry = text.rpartition(":") if ".py:" in text else (text, "", "")
+    path = Path(file)
+    if path.suffix not in (".py", ".onnx", ".mlir"):
+        raise UsageError(
+            f"'{text}' is no model: write file.py:function, file.onnx, file.mlir, zoo:NAME?key=value "
+            f"or a model of a library ({', '.join(f'{name}:NAME' for name in LIBRARIES)})"
+        )
+    if path.suffix == ".py" and not entry and not _is_task_program(path):
+        raise UsageError(f"'{text}' lacks its entry function: write {text}:FUNCTION")
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}")
+    return ModelSource(path=path, entry=entry)
+
+
+def _without_weights(text: str) -> tuple[str, tuple[Path, ...]]:
+    """`hf:gpt2?weights=FOLDER&cache=64#` without its weights, and the files that these are."""
+    whole, mark, layers = text.partition("#")
+    head, _, query = whole.partition("?")
+    pairs = parse_qsl(query, keep_blank_values=True)
+    given = [value for key, value in pairs if key == "weights"]
+    if len(given) != 1:
+        return text, ()
+    place = Path(given[0])
+    folder = place if place.is_dir() else place.parent
+    if place == folder or place.name.endswith(_INDEX):
+        kept = ("config.json", place.name if place != folder else _INDEX, ".safetensors")
+        files = sorted(x for x in folder.iterdir() if x.name.endswith(kept) and not x.name.startswith("."))
+    else:
+        files = [place]
+    if not files or not all(x.is_file() for x in files):
+        raise UsageError(f"there are no safetensors files at {place}")
+    rest = urlencode([pair for pair in pairs if pair[0] != "weights"])
+    return head + (f"?{rest}" if rest else "") + mark + layers, tuple(files)
 
 
 def opened(path: Path) -> BinaryIO:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from penstock.compiler.reference import ZooReference
 from penstock.db import Transaction
 from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Model
@@ -19,13 +21,17 @@ from penstock.services.jobs.sources import (
     check_python,
     is_task_program,
     library_reference,
+    weighted_reference,
     zoo_names,
     zoo_source,
 )
 from penstock.services.run_options import LONGEST_NAME
 from penstock.services.store import ContentStore, TooLargeError
 
+WEIGHTS_FOLDER = "weights"
 _CHUNK = 1 << 20
+_WEIGHTS = (".safetensors", ".safetensors.index.json", "config.json")
+"""How the names of files end that weights may come in; config.json says the sizes of a model of transformers."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,24 @@ class Intake:
             stored = self.store.put_chunks(iter(lambda: file.read(_CHUNK), b""), limit=self.most_model_bytes)
         except TooLargeError as error:
             raise RefusedError("too-large", f"{name} is too large: {error}", where="field file") from None
+        return stored.sha256, stored.size
+
+    def keep_weights(self, files: Mapping[str, BinaryIO]) -> tuple[str, int]:
+        """As one tree: a Python file at the top, all others in `weights`."""
+        self.check_disk()
+        with tempfile.TemporaryDirectory(dir=self.home, prefix="weights-") as folder:
+            left = self.most_model_bytes
+            for name, file in files.items():
+                path = Path(folder, *(() if name.endswith(".py") else (WEIGHTS_FOLDER,)), name)
+                path.parent.mkdir(exist_ok=True)
+                file.seek(0)
+                with path.open("wb") as kept:
+                    shutil.copyfileobj(file, kept, _CHUNK)
+                left -= path.stat().st_size
+                if left < 0:
+                    what = f"the files together have more than {self.most_model_bytes} bytes"
+                    raise RefusedError("too-large", what, where="field file")
+            stored = self.store.put_tree(Path(folder))
         return stored.sha256, stored.size
 
 
@@ -101,6 +125,35 @@ def model_file(intake: Intake, file: BinaryIO, file_name: str, entry: str, name:
     kind, source, details = _described(intake, file, shown, entry)
     sha256, size = intake.keep(file, shown)
     return NewModel(name or _model_name(shown, entry), kind, source, details, sha256, size)
+
+
+def model_with_weights(intake: Intake, files: Sequence[tuple[str, BinaryIO]], entry: str, name: str) -> NewModel:
+    """A model by its reference, or in one Python file among these, with weights in safetensors files."""
+    shown = {_printable(given): file for given, file in files}
+    if len(shown) < len(files):
+        raise _odd_files("two files have one name", "")
+    python = [given for given in shown if given.endswith(".py")]
+    if len(python) > 1 or not any(given.endswith(".safetensors") for given in shown):
+        raise _odd_files("one Python file at most, and safetensors files", ", ".join(sorted(shown))[:200])
+    if odd := next((x for x in sorted(shown) if not x.endswith((*_WEIGHTS, ".py")) or x.startswith(".")), None):
+        raise _odd_files(f"'{odd}' is none of these", ", ".join(_WEIGHTS))
+    if python:
+        _check_source(intake, _source(intake, shown[python[0]], python[0]), python[0], entry)
+        kind, source, details = "python", f"{python[0]}:{entry}", {"file": python[0], "function": entry}
+        name = name or _model_name(python[0], entry)
+    else:
+        reference, source = weighted_reference(entry)
+        kind = "zoo" if isinstance(reference, ZooReference) else "library"
+        details, name = {"reference": source}, name or reference.name
+    sha256, size = intake.keep_weights(shown)
+    return NewModel(name, kind, source, {**details, "weights": True}, sha256, size)
+
+
+def _odd_files(what: str, limit: str) -> RefusedError:
+    return RefusedError(
+        "model-file-unsupported", what, where="field file", limit=limit,
+        hint="curl -F file=@model.safetensors -F entry='hf:gpt2?cache=64#' …; send shards with their index",
+    )  # fmt: skip
 
 
 def find_model(tx: Transaction, model_id: str, *, where: str, hold: bool = False) -> Model:

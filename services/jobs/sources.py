@@ -17,7 +17,14 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from penstock.compiler.errors import PenstockError, nearest
-from penstock.compiler.reference import LAYERS, LIBRARIES, LayersReference, LibraryReference, parse_reference
+from penstock.compiler.reference import (
+    LAYERS,
+    LIBRARIES,
+    LayersReference,
+    LibraryReference,
+    ZooReference,
+    parse_reference,
+)
 from penstock.services.jobs import python_names
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import NAME_PATTERN
@@ -160,6 +167,32 @@ def library_reference(text: str) -> tuple[LibraryReference, str]:
                 f"'{key[:80]}' is no option of a model", "names as in Python; values of up to 200 printable characters"
             )
     return reference, str(whole)
+
+
+def weighted_reference(text: str) -> tuple[LibraryReference | ZooReference, str]:
+    """What sent weights are of, by a reference that names no file itself."""
+    if not text:
+        raise RefusedError(
+            "entry-missing", "weights need the model that they are of", where="field entry",
+            hint="-F entry='hf:gpt2?cache=64#', or a file.py among the files and its function as entry",
+        )  # fmt: skip
+    try:
+        whole = parse_reference(text)
+    except PenstockError as error:
+        raise _no_weighted_model(error.what, error.hint) from None
+    reference = whole.model if isinstance(whole, LayersReference) else whole
+    if not isinstance(reference, LibraryReference | ZooReference):
+        raise _no_weighted_model(f"'{text[:80]}' names no model of a library or of the zoo", "hf:gpt2, zoo:gpt2_text")
+    if isinstance(reference, ZooReference) and reference.name not in zoo_names():
+        raise _no_weighted_model(f"the zoo has no model '{reference.name[:80]}'", ", ".join(zoo_names()))
+    for key, value in reference.options:
+        if key == "weights" or not re.fullmatch(NAME_PATTERN, key) or len(value) > 200 or not value.isprintable():
+            raise _no_weighted_model(f"'{key[:80]}' is no option beside sent weights", "leave it out")
+    return reference, str(whole)
+
+
+def _no_weighted_model(what: str, hint: str) -> RefusedError:
+    return RefusedError("model-reference-invalid", what, where="field entry", hint=hint)
 
 
 def _no_library_model(what: str, hint: str) -> RefusedError:

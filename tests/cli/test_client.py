@@ -257,3 +257,16 @@ def test_models_are_named_as_for_the_compiler(tmp_path: Path, source: Path) -> N
     assert ModelSource.parse("torch.nn:LSTM?input_size=8").reference == "torch.nn:LSTM?input_size=8"
     with pytest.raises(UsageError, match="there is no file"):
         ModelSource.parse(str(tmp_path / "x.onnx"))
+
+
+def test_weights_are_sent_along(tmp_path: Path, source: Path) -> None:
+    names = ("config.json", "m-1.safetensors", "m-2.safetensors", "m.safetensors.index.json", "notes.txt")
+    for name in names:
+        (tmp_path / name).write_text("x")
+    whole = ModelSource.parse(f"hf:gpt2?weights={tmp_path}&cache=8#")
+    assert (whole.entry, [x.name for x in whole.weights]) == ("hf:gpt2?cache=8#", list(names[:4]))
+    assert ModelSource.parse(f"hf:gpt2?weights={tmp_path}/m.safetensors.index.json").weights == whole.weights
+    python = ModelSource.parse(f"{source}:model?weights={tmp_path}/m-1.safetensors")
+    assert (python.path, python.entry, [x.name for x in python.weights]) == (source, "model", ["m-1.safetensors"])
+    with pytest.raises(UsageError, match="no safetensors files"):
+        ModelSource.parse("zoo:mlp?weights=gone.safetensors")

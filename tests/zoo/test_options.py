@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from benchmarks.compile_blocks import compile_block
 from penstock.compiler.errors import PenstockError
@@ -80,33 +76,6 @@ def test_attention_is_pytorchs_own() -> None:
         *(x.transpose(0, 1) for x in (q, k, v)), attn_mask=mask.bool()
     )
     torch.testing.assert_close(attend(q, k, v, mask, 8**-0.5), wanted.transpose(0, 1).reshape(3, 32))
-
-
-def test_weights_come_from_a_file_by_name(tmp_path: Path) -> None:
-    source = load("zoo:qwen?seed=3").module.state_dict()
-    save_file(
-        {f"model.layers.0.{name}": value.contiguous() for name, value in source.items()}, tmp_path / "w.safetensors"
-    )
-    program = import_model(f"zoo:qwen?weights={tmp_path}/w.safetensors&prefix=model.layers.0.")
-    assert np.array_equal(program.params["mlp.gate_proj.weight"], source["mlp.gate_proj.weight"].numpy())
-
-
-@pytest.mark.parametrize(
-    ("options", "what"),
-    [
-        ("weights=missing.safetensors", "does not exist"),
-        ("weights={file}", "no tensor"),
-        ("weights={file}&prefix=a.&d=32&heads=4", "has shape"),
-        ("weights={text}", "not a safetensors file"),
-    ],
-)
-def test_files_that_do_not_fit_are_refused(options: str, what: str, tmp_path: Path) -> None:
-    file, text = tmp_path / "w.safetensors", tmp_path / "text.safetensors"
-    save_file({f"a.{k}": v for k, v in load("zoo:llama").module.state_dict().items()}, file)
-    text.write_text("these are no tensors")
-    with pytest.raises(PenstockError, match=what) as caught:
-        load(f"zoo:llama?{options.format(file=file, text=text)}")
-    assert caught.value.code == "weights-file"
 
 
 def test_shapes_alone_compile_to_the_same_operations() -> None:

@@ -82,8 +82,9 @@ def _configured(reference: LibraryReference, config_class: Any, options: dict[st
 
 def _saved(reference: LibraryReference, config_class: Any) -> dict[str, Any]:
     """What config.json says in the folder that the weights come from: data, of which no code is followed."""
-    path = Path(dict(reference.options).get("weights", "")) / "config.json"
-    if path.parent == Path() or not path.is_file():
+    weights = Path(dict(reference.options).get("weights", ""))
+    path = (weights.parent if weights.suffix == ".json" else weights) / "config.json"
+    if weights == Path() or not path.is_file():
         return {}
     try:
         said: Any = json.loads(path.read_bytes())

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
+from penstock.compiler.reference import LIBRARIES
 from penstock.services.api.answers.documents import model_out, run_detail
 from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, ModelCursor, PageLimit, check_cursor
 from penstock.services.api.answers.problems import Problem
@@ -24,7 +25,15 @@ from penstock.services.api.plumbing.auth import Caller, Who
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.idempotency import IdempotencyHeader
 from penstock.services.jobs import runs
-from penstock.services.jobs.models import Intake, NewModel, find_model, library_model, model_file, zoo_model
+from penstock.services.jobs.models import (
+    Intake,
+    NewModel,
+    find_model,
+    library_model,
+    model_file,
+    model_with_weights,
+    zoo_model,
+)
 from penstock.services.jobs.quotas import check_quotas
 from penstock.services.run_options import LONGEST_NAME, NAME_PATTERN, PLAIN
 
@@ -33,16 +42,23 @@ router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
 ModelId = Annotated[str, Path(max_length=64)]
 
 _FIELDS = ("file", "entry", "name")
+_MOST_FILES, _LONGEST_ENTRY = 256, 2000
+_BINARY = {"type": "string", "format": "binary"}
 _FORM_SCHEMA = {
     "type": "object",
     "additionalProperties": False,
     "required": ["file"],
     "properties": {
-        "file": {"type": "string", "format": "binary", "description": "a .py, .onnx or .mlir file"},
+        "file": {
+            "anyOf": [_BINARY, {"type": "array", "items": _BINARY, "minItems": 1, "maxItems": _MOST_FILES}],
+            "description": "a .py, .onnx or .mlir file; or, as several fields of this name, safetensors files with "
+            "their index, a config.json of transformers, and the .py file if the model is not named by `entry`",
+        },
         "entry": {
             "type": "string",
-            "pattern": f"^({NAME_PATTERN})?$",
-            "description": "for a .py file: the function that returns the model",
+            "pattern": f"^({NAME_PATTERN})?$|^(zoo|{'|'.join(map(re.escape, LIBRARIES))}):",
+            "description": "for a .py file: the function that returns the model; for safetensors files without one: "
+            "the model that they are of, as hf:gpt2?cache=64#",
         },
         "name": {
             "type": "string",
@@ -164,7 +180,7 @@ def _in_body(entry: Any) -> dict[str, Any]:
 @asynccontextmanager
 async def _form(request: Request) -> AsyncIterator[FormData]:
     """The parts of a multipart body; files lie in temporary files that go with the block."""
-    form = await request.form(max_files=1, max_fields=8, max_part_size=64 * 1024)
+    form = await request.form(max_files=_MOST_FILES, max_fields=8, max_part_size=64 * 1024)
     try:
         yield form
     finally:
@@ -185,8 +201,14 @@ def intake(context: Context) -> Intake:
 
 
 def _take_file(context: Context, caller: Who, key: str | None, form: FormData) -> JSONResponse:
-    upload, entry, name = _parts(form)
-    return _create(context, caller, key, model_file(intake(context), upload.file, upload.filename or "", entry, name))
+    uploads, entry, name = _parts(form)
+    if len(uploads) == 1 and not (uploads[0].filename or "").endswith(".safetensors"):
+        upload = uploads[0]
+        model = model_file(intake(context), upload.file, upload.filename or "", entry, name)
+    else:
+        files = [(upload.filename or "", upload.file) for upload in uploads]
+        model = model_with_weights(intake(context), files, entry, name)
+    return _create(context, caller, key, model)
 
 
 def _create(context: Context, caller: Who, key: str | None, model: NewModel) -> JSONResponse:
@@ -201,8 +223,8 @@ def _create(context: Context, caller: Who, key: str | None, model: NewModel) -> 
         return idempotency.once(tx, caller=caller, key=key, fingerprint=fingerprint, work=work)
 
 
-def _parts(form: FormData) -> tuple[UploadFile, str, str]:
-    """The file, the entry and the name; anything else in the form is refused by name."""
+def _parts(form: FormData) -> tuple[list[UploadFile], str, str]:
+    """The files, the entry and the name; anything else in the form is refused by name."""
     unknown = sorted(set(form) - set(_FIELDS))
     if unknown:
         raise Problem(
@@ -212,25 +234,25 @@ def _parts(form: FormData) -> tuple[UploadFile, str, str]:
             limit="the fields are " + ", ".join(_FIELDS),
             hint="remove it",
         )
-    upload = form.get("file")
-    if not isinstance(upload, UploadFile) or not upload.filename:
+    uploads = [upload for upload in form.getlist("file") if isinstance(upload, UploadFile) and upload.filename]
+    if not uploads or len(uploads) < len(form.getlist("file")):
         raise Problem(
             "model-file-missing",
             "the form has no file",
             where="field file",
             hint="curl -F file=@model.py -F entry=model …",
         )
-    return upload, _text(form, "entry"), _text(form, "name")
+    return uploads, _text(form, "entry", _LONGEST_ENTRY), _text(form, "name", LONGEST_NAME)
 
 
-def _text(form: FormData, field: str) -> str:
+def _text(form: FormData, field: str, longest: int) -> str:
     value = form.get(field) or ""
-    if not isinstance(value, str) or len(value) > LONGEST_NAME or not re.fullmatch(PLAIN, value):
+    if not isinstance(value, str) or len(value) > longest or not re.fullmatch(PLAIN, value):
         raise Problem(
             "invalid-request",
             "expected text without control characters",
             where=f"field {field}",
-            limit=f"at most {LONGEST_NAME} characters",
+            limit=f"at most {longest} characters",
             hint="send it as a plain form field",
         )
     return value.strip()

@@ -12,14 +12,16 @@ import signal
 import sys
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
+from urllib.parse import quote
 
 from penstock import IMPORT_ROOT
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.reference import TASKS
 from penstock.compiler.saved_program import FILES, load_checked
-from penstock.db.schema.records import Json
+from penstock.db.schema.records import Json, Model
 from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, ToolResult, clean_environment
+from penstock.services.jobs.models import WEIGHTS_FOLDER
 from penstock.services.settings import Settings
 from penstock.services.step_kinds import IMPORT
 from penstock.services.steps.context import StepContext
@@ -80,7 +82,7 @@ def limits_of(settings: Settings) -> FenceLimits:
 def _command(context: StepContext, seen: str, folder: Path | None, out: Path, limits: FenceLimits) -> ToolCommand:
     """The importer behind the fence; without one only where whoever runs the service said so."""
     if context.settings.fence == "off":
-        reference = seen.replace(MODEL, str(folder), 1) if folder else seen
+        reference = _seen(context.model, str(folder)) if folder else seen
         argv = (sys.executable, "-m", _IMPORTER, reference, str(out))
     else:
         stage = context.folder / "fence"
@@ -102,14 +104,29 @@ def _source(context: StepContext) -> tuple[str, Path | None]:
     model = context.model
     if model.sha256 is None:
         return model.source, None
-    # only the last part of the user's path, so that nothing is written elsewhere
-    name = PurePosixPath(str(model.details.get("file") or "model")).name
     folder = context.folder / "source"
     folder.mkdir()
-    (folder / name).write_bytes(context.store.read_bytes(model.sha256))
+    if model.details.get("weights"):
+        context.store.extract_tree(model.sha256, folder)
+    else:
+        (folder / _file_name(model)).write_bytes(context.store.read_bytes(model.sha256))
+    return _seen(model, MODEL), folder
+
+
+def _file_name(model: Model) -> str:
+    """Only the last part of the user's path, so that nothing is written elsewhere."""
+    return PurePosixPath(str(model.details.get("file") or "model")).name
+
+
+def _seen(model: Model, folder: str) -> str:
+    """The reference of a model whose files lie there; its weights, if it brings some, are an option of it."""
     function = model.details.get("function")
     prefix = TASKS if model.kind == "tasks" else ""  # such a file is read, and never executed
-    return f"{prefix}{MODEL}/{name}" + (f":{function}" if function else ""), folder
+    file = f"{prefix}{folder}/{_file_name(model)}" + (f":{function}" if function else "")
+    if not model.details.get("weights"):
+        return file
+    whole, mark, layers = str(model.details.get("reference") or file).partition("#")
+    return f"{whole}{'&' if '?' in whole else '?'}weights={quote(folder)}/{WEIGHTS_FOLDER}{mark}{layers}"
 
 
 def _refusal(out: Path, source: str) -> PenstockError | None:
