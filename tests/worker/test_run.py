@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from safetensors.torch import save
 from sqlalchemy import text
 
+from penstock.compiler.frontend.loader import load_model
+from penstock.compiler.reference import parse_reference
 from penstock.db import Transaction, lifecycle
 from penstock.db.schema.records import Model, Run
 from penstock.db.schema.states import RunState
+from penstock.services.jobs.models import Intake, model_with_weights
 from penstock.services.jobs.runs import check_model
 from penstock.services.steps.graph import run_steps
 from penstock.services.store import ContentStore
@@ -125,6 +129,32 @@ def test_a_model_is_looked_at_before_any_search(running: Service) -> None:
     found = running.wait(refused).summary["check"]
     assert found["compiles"] is False
     assert [refusal["code"] for refusal in found["refusals"]] == ["eight-bits-too-few"]
+
+
+@pytest.mark.parametrize(("tokens", "ends"), [(32, RunState.SUCCEEDED), (33, RunState.FAILED)])
+def test_sent_weights_are_those_of_the_model(running: Service, tokens: int, ends: RunState) -> None:
+    """Through intake, store and fence: from two shards into the model that the reference names."""
+    entry = f"zoo:gpt2_text?layers=2&d=16&heads=2&cache=8&tokens={tokens}#h"
+    weights = load_model(parse_reference("zoo:gpt2_text?layers=2&d=16&heads=2&cache=8&tokens=32&seed=9")).module
+    tensors = {name: value.contiguous() for name, value in weights.state_dict().items()}
+    shards = [dict(list(tensors.items())[n::2]) for n in range(2)]
+    named = [(f"m-{n}.safetensors", shard) for n, shard in enumerate(shards)]
+    index = {"weight_map": {name: file for file, shard in named for name in shard}}
+    files = [("m.safetensors.index.json", io.BytesIO(json.dumps(index).encode()))]
+    files += [(file, io.BytesIO(save(shard))) for file, shard in named]
+    intake = Intake(ContentStore(running.home / "store"), running.home, True, 1 << 20, 1 << 20, 0)
+    new = model_with_weights(intake, files, entry, "")
+    with running.database.begin() as tx:
+        model = new.create(tx, None)
+        run = check_model(tx, model, {"platform": "u55c", "quantize": None}, owner=None)
+    over = running.wait(run)
+    assert over.state == ends, running.explain(run)
+    if ends is RunState.FAILED:
+        step = running.steps(run)["import"]
+        assert step.error is not None
+        assert step.error["code"] == "weights-file"
+        assert step.error["where"] == "weights"
+        assert "of shape (32, 16) where the model has (33, 16): wte.weight" in step.error["what"]
 
 
 def test_a_file_that_is_no_model_fails_with_a_sentence(running: Service) -> None:
