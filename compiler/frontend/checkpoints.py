@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"(?<![A-Za-z0-9_])\d+(?![A-Za-z0-9_])")
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredTensor:
     """A tensor in a file, by what the file's header says."""
 
     file: Path
@@ -43,12 +43,12 @@ class Stored:
 class Checkpoint:
     where: Path
     prefix: str
-    tensors: Mapping[str, Stored]
+    tensors: Mapping[str, StoredTensor]
 
     @staticmethod
     def open(where: Path, prefix: str) -> Checkpoint:
         """Reads the headers of all files."""
-        found: dict[str, Stored] = {}
+        found: dict[str, StoredTensor] = {}
         files, index = _files(where)
         for file in files:
             with _reading(file) as opened:
@@ -56,7 +56,7 @@ class Checkpoint:
                     if name in found:
                         raise _refused(f"{name!r} is in {found[name].file.name} and in {file.name}", where)
                     part = opened.get_slice(name)
-                    found[name] = Stored(file, tuple(part.get_shape()), str(part.get_dtype()))
+                    found[name] = StoredTensor(file, tuple(part.get_shape()), str(part.get_dtype()))
         if index is not None and (odd := {name for name, file in index.items() if not _holds(found, name, file)}):
             raise _refused(f"its index names what is not in the files: {together(odd)}", where)
         return Checkpoint(where, prefix, found)
@@ -78,7 +78,7 @@ class Checkpoint:
         if untied := _untied(state, by_name):
             raise _refused(f"one tensor in the model, several in the file: {together(untied)}", self.where)
 
-    def _named(self, module: nn.Module, state: Mapping[str, torch.Tensor]) -> dict[str, tuple[str, Stored]]:
+    def _named(self, module: nn.Module, state: Mapping[str, torch.Tensor]) -> dict[str, tuple[str, StoredTensor]]:
         """By the model's names: what stands before them in the file is given, or the model's own name of its body."""
         body = str(getattr(module, "base_model_prefix", "")) + "."
         ways = [{name.removeprefix(self.prefix): name for name in self.tensors if name.startswith(self.prefix)}]
@@ -90,7 +90,10 @@ class Checkpoint:
 
 
 def _compare(
-    module: nn.Module, state: Mapping[str, torch.Tensor], by_name: Mapping[str, tuple[str, Stored]], file: Checkpoint
+    module: nn.Module,
+    state: Mapping[str, torch.Tensor],
+    by_name: Mapping[str, tuple[str, StoredTensor]],
+    file: Checkpoint,
 ) -> None:
     given = {id(state[name]) for name in by_name if name in state}
     missing = [name for name, tensor in state.items() if id(tensor) not in given]
@@ -110,7 +113,7 @@ def _compare(
     )  # fmt: skip
 
 
-def _misfit(own: torch.Tensor, stored: Stored) -> str:
+def _misfit(own: torch.Tensor, stored: StoredTensor) -> str:
     if stored.shape != tuple(own.shape):
         return f"of shape {stored.shape} where the model has {tuple(own.shape)}"
     fits = stored.kind in _FLOATS if own.is_floating_point() else _OTHERS.get(stored.kind) == own.dtype
@@ -123,7 +126,7 @@ def _put(own: torch.Tensor, value: torch.Tensor) -> bool:
     return not own.is_floating_point() or bool(torch.isfinite(own).all())
 
 
-def _untied(state: Mapping[str, torch.Tensor], by_name: Mapping[str, tuple[str, Stored]]) -> list[str]:
+def _untied(state: Mapping[str, torch.Tensor], by_name: Mapping[str, tuple[str, StoredTensor]]) -> list[str]:
     """Names of the file that are one tensor of the model, but not the same numbers."""
     groups: dict[int, list[str]] = {}
     for name in by_name:
@@ -190,11 +193,11 @@ def _shards(index: Path) -> tuple[list[Path], dict[str, str]]:
     return [index.parent / name for name in files], named
 
 
-def _holds(found: Mapping[str, Stored], name: str, file: str) -> bool:
+def _holds(found: Mapping[str, StoredTensor], name: str, file: str) -> bool:
     return name in found and found[name].file.name == file
 
 
-def _by_file(names: list[str], by_name: Mapping[str, tuple[str, Stored]]) -> Iterator[tuple[Path, list[str]]]:
+def _by_file(names: list[str], by_name: Mapping[str, tuple[str, StoredTensor]]) -> Iterator[tuple[Path, list[str]]]:
     for file in dict.fromkeys(by_name[name][1].file for name in names):
         yield file, [name for name in names if by_name[name][1].file == file]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.frontend import import_model
@@ -23,12 +25,13 @@ def products(program: Program) -> list[linalg.GenericOp]:
     return found
 
 
-def values_of(op: linalg.GenericOp, runs: int) -> dict[object, Array]:
+def values_of(op: linalg.GenericOp, runs: int) -> dict[SSAValue, Array]:
     """The first operand comes in several runs, all others once."""
     random = np.random.default_rng(3)
-    given: dict[object, Array] = {}
+    given: dict[SSAValue, Array] = {}
     for number, operand in enumerate(op.operands):
-        shape = tuple(operand.type.get_shape())
+        assert isinstance(operand.type, TensorType)
+        shape = operand.type.get_shape()
         given[operand] = random.standard_normal((runs if number == 0 else 1, *shape)).astype(np.float32)
     return given
 

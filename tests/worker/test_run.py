@@ -131,7 +131,9 @@ def test_a_model_is_looked_at_before_any_search(running: Service) -> None:
     assert [refusal["code"] for refusal in found["refusals"]] == ["eight-bits-too-few"]
 
 
-@pytest.mark.parametrize(("tokens", "ends"), [(32, RunState.SUCCEEDED), (33, RunState.FAILED)])
+@pytest.mark.parametrize(
+    ("tokens", "ends"), [pytest.param(32, RunState.SUCCEEDED, marks=pytest.mark.slow), (33, RunState.FAILED)]
+)
 def test_sent_weights_are_those_of_the_model(running: Service, tokens: int, ends: RunState) -> None:
     """Through intake, store and fence: from two shards into the model that the reference names."""
     entry = f"zoo:gpt2_text?layers=2&d=16&heads=2&cache=8&tokens={tokens}#h"
@@ -146,7 +148,7 @@ def test_sent_weights_are_those_of_the_model(running: Service, tokens: int, ends
     new = model_with_weights(intake, files, entry, "")
     with running.database.begin() as tx:
         model = new.create(tx, None)
-        run = check_model(tx, model, {"platform": "u55c", "quantize": None}, owner=None)
+        run = check_model(tx, model, {"platform": "u55c", "quantize": None}, owner=None, most_waiting=5)
     over = running.wait(run)
     assert over.state == ends, running.explain(run)
     if ends is RunState.FAILED:
