@@ -147,3 +147,25 @@ def test_a_folder_of_transformers_brings_its_configuration(tmp_path: Path) -> No
         f"hf:llama?weights={tmp_path}&vocab_size=64&cache=8"
     )
     assert "'llama'" in refused(f"hf:gpt2?weights={tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "word"),
+    [
+        ("hf:llama?num_attention_heads=4&num_key_value_heads=3&cache=8", "unknown-option", "3 heads of keys"),
+        ("hf:gpt2?n_embd=16&n_head=3&cache=8", "model-options", "divisible"),
+        ("hf:gpt2?n_embd=16&n_head=2&n_positions=32&cache=64", "unknown-option", "room for 32"),
+        ("hf:mamba?hidden_size=16&num_hidden_layers=1&vocab_size=32&cache=8", "unknown-option", "no attention heads"),
+        ("hf:llama?weights={dynamic}&cache=8", "unknown-option", "rotary positions of kind dynamic"),
+    ],
+)
+def test_attention_that_does_not_fit_is_refused(model: str, code: str, word: str, tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="the extra models is not installed")
+    save_file({"a": torch.ones(1)}, tmp_path / "w.safetensors")
+    config = {"model_type": "llama", "hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 1,
+              "vocab_size": 32, "rope_parameters": {"rope_type": "dynamic", "factor": 2.0}}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(PenstockError) as caught:
+        load(model.format(dynamic=tmp_path))
+    assert caught.value.code == code
+    assert word in caught.value.one_line()

@@ -17,6 +17,8 @@ from torch.utils import _pytree as pytree
 
 from penstock.compiler.errors import PenstockError
 
+_GROWING = {"dynamic", "longrope"}
+"""Kinds of rotary positions whose angles depend on how long the text is."""
 _NEVER = -1e9
 """Added to scores of places that are not attended to."""
 
@@ -120,3 +122,23 @@ class CachedDecoder(nn.Module):
         if self.kinds is None:
             return near
         return {"full_attention": full, "sliding_attention": near}
+
+
+def check_attention(whole: Any, where: str) -> None:
+    """Refuses heads that do not divide, and rotary positions whose angles change as the text grows."""
+    config = whole.get_text_config()
+    heads = getattr(config, "num_attention_heads", 0)
+    key_heads = getattr(config, "num_key_value_heads", None) or heads
+    given: Any = getattr(config, "rope_parameters", None) or {}
+    kinds = {str(x.get("rope_type", "default")) for x in (given, *given.values()) if isinstance(x, dict)}
+    if not heads:
+        what, limit = f"{config.model_type} has no attention heads", "a decoder of attention layers, full or sliding"
+    elif heads % key_heads:
+        what, limit = f"{heads} heads of queries share {key_heads} heads of keys", "a whole number of each"
+    elif odd := sorted(kinds & _GROWING):
+        what, limit = f"rotary positions of kind {odd[0]}", "angles that follow from a token's place alone"
+    else:
+        return
+    raise PenstockError(
+        code="unknown-option", what=what, where=where, limit=limit, hint="change its configuration, or write a file.py"
+    )

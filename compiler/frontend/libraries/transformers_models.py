@@ -14,7 +14,7 @@ import torch
 
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.frontend.libraries.build import Recipe
-from penstock.compiler.frontend.libraries.cached_decoder import CachedDecoder
+from penstock.compiler.frontend.libraries.cached_decoder import CachedDecoder, check_attention
 from penstock.compiler.frontend.libraries.called import Arguments
 from penstock.compiler.frontend.libraries.examples import noise, numbers
 from penstock.compiler.frontend.libraries.values import bad_option, known_only, size_option
@@ -31,6 +31,7 @@ def recipe(reference: LibraryReference, options: dict[str, Any]) -> Recipe:
     config.use_cache = False  # its caches grow and are passed; compiled models keep buffers of one size
     config.return_dict = True
     if places:
+        check_attention(config, str(reference))
         return Recipe(
             lambda: model_class._from_config(config),
             lambda _: Arguments((_tokens(config, 1, 1, 1)[0], torch.tensor([0]))),
