@@ -202,9 +202,9 @@ class Evaluator:
             return evaluation
         kinds = {name: use.kind for name, use in built.uses.items()}
         design = evaluation.design.with_placement({}, kinds).allocated()
-        return self._counted(replace(evaluation, design=design), built.used(WHOLE_CHIP))
+        return self.counted(replace(evaluation, design=design), built.used(WHOLE_CHIP))
 
-    def _counted(self, evaluation: Evaluation, resources: Resources) -> Evaluation:
+    def counted(self, evaluation: Evaluation, resources: Resources) -> Evaluation:
         """The same with another count of what it takes."""
         figures = replace(evaluation.figures, resources=resources)
         return replace(evaluation, figures=figures, shares=resources.share_of(self.platform.limits))
@@ -321,4 +321,4 @@ class Evaluator:
             if error.code not in NO_MEMORY:
                 raise
             return evaluation
-        return self._counted(evaluation, built.used(WHOLE_CHIP))
+        return self.counted(evaluation, built.used(WHOLE_CHIP))

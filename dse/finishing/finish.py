@@ -58,7 +58,7 @@ def finish(
         planned, evaluator.platform, evaluator.assembler.library, tight.design, divide=divide, limits=evaluator.may_use
     )
     design = placement.record(tight.design).allocated()
-    return Finished(replace(tight, design=design), placement)
+    return Finished(evaluator.counted(replace(tight, design=design), placement.resources), placement)
 
 
 def _unheard(_: str) -> None:

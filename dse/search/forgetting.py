@@ -20,6 +20,8 @@ def forget_study(connection: Connection, schema: str, name: str) -> None:
     if study is None:
         return
     trials = f"SELECT trial_id FROM {schema}.trials WHERE study_id = :study"
+    # whoever still works on a trial waits here, and then finds it gone: nothing of a trial comes in between
+    connection.execute(text(f"{trials} FOR UPDATE"), {"study": study})
     for table in _OF_TRIALS:
         connection.execute(text(f"DELETE FROM {schema}.{table} WHERE trial_id IN ({trials})"), {"study": study})
     for table in _OF_STUDIES:
