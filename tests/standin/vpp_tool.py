@@ -195,7 +195,7 @@ class Vpp:
         trouble = str(self.behaviour.get("link", ""))
         if trouble == "licence-missing":
             self._failed("vpl", *playback.LICENCE_MISSING.format(device="xcu55c").splitlines())
-        if trouble == "licence-lost" and not start:
+        if trouble == "licence-lost":
             with open(state, "w", encoding="utf-8") as file:
                 json.dump(tables.LINK_STEPS[: tables.LINK_STEPS.index("impl")], file)
             self._failed("vpl", "[19:06:23] Run vpl: Step impl: Started", playback.LICENCE_LOST)
