@@ -30,13 +30,17 @@ _COMPARISONS = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal")
 
 @dataclass(frozen=True)
 class Node:
-    """How an operator is tried: constants behind `x`, attributes, and the shape that `x` has."""
+    """How an operator is tried: constants behind `x`, attributes, and the shape that `x` has.
+
+    One that makes numbers of constants is `alone`: they are added to what stands before it.
+    """
 
     constants: tuple[Any, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     shape: tuple[int, ...] = (2, 4, 8)
     positive: bool = False
     results: int = 1
+    alone: bool = False
 
 
 def _floats(*shape: int) -> Any:
@@ -86,7 +90,9 @@ NODES: dict[str, Node] = {
     "LSTM": Node((_floats(1, 24, 8), _floats(1, 24, 6)), {"hidden_size": 6}),
     "GRU": Node((_floats(1, 18, 8), _floats(1, 18, 6)), {"hidden_size": 6}),
     "RNN": Node((_floats(1, 6, 8), _floats(1, 6, 6)), {"hidden_size": 6}),
-    "DequantizeLinear": Node(), "QuantizeLinear": Node((np.float32(0.1), np.int8(0))),
+    "QuantizeLinear": Node((np.float32(0.1), np.int8(0))), "DequantizeLinear": Node((np.float32(0.1), np.int8(0))),
+    "Range": Node((np.float32(0), np.float32(8), np.float32(1)), alone=True),
+    "ConstantOfShape": Node((_ints(2, 4, 8),), alone=True),
 }  # fmt: skip
 
 
@@ -121,8 +127,15 @@ def write(operator: str, path: Path) -> None:
         inputs = {"Where": ["condition", given, constant(_floats(8))], "Not": ["condition"]}.get(
             operator, ["condition", "other"]
         )
+    if operator == "DequantizeLinear":  # it reads integers only
+        nodes.append(helper.make_node("QuantizeLinear", inputs, ["quantised"], name="quantised"))
+        inputs[0] = "quantised"
     results = [f"y{i}" for i in range(tried.results)]
+    inputs = inputs[1:] if tried.alone else inputs
     nodes.append(helper.make_node(operator, inputs, results, name="node", **tried.attributes))
+    if tried.alone:
+        nodes.append(helper.make_node("Add", [given, *results], ["added"], name="added"))
+        results = ["added"]
     outputs = _with_product_behind(nodes, weights, results, tried.shape, constant)
     graph = helper.make_graph(nodes, path.stem, [_value("x", tried.shape)], outputs, weights)
     onnx.save(_model(graph), str(path))

@@ -10,6 +10,7 @@ from penstock.compiler.design import Design
 from penstock.compiler.evidence import Evidence
 from penstock.dse.evaluation.energy import RunCost
 from penstock.dse.evaluation.objectives import (
+    BANDWIDTH,
     BANDWIDTH_SHARE,
     DEFAULT_GOAL,
     DIE_SHARE,
@@ -91,8 +92,15 @@ class Evaluation:
 
     @property
     def binding_resource(self) -> str:
-        """The resource that is nearest to its limit, or farthest beyond it."""
-        return max(self.shares, key=lambda name: self.shares[name])
+        """What is nearest to its limit, or farthest beyond it: a resource, or what external memory sustains."""
+        return max(self._taken, key=lambda name: self._taken[name])
+
+    @property
+    def _taken(self) -> dict[str, float]:
+        """The share of what a design may use, by the platform and by the goal."""
+        found = {name: 1.0 + self.constraints[name] for name in self.shares}
+        busy = self.measures.get(BANDWIDTH_SHARE)
+        return found if busy is None else {**found, BANDWIDTH: busy}
 
     @property
     def explanation(self) -> str:
@@ -100,7 +108,7 @@ class Evaluation:
         slowest = next(t for t in self.figures.tasks if t.name == self.figures.bottleneck)
         text = (
             f"{slowest.name} sets the pace: {slowest.iterations} iterations, {slowest.ii_reason}. "
-            f"{self.binding_resource} is at {self.shares[self.binding_resource]:.0%} of its limit."
+            f"{self.binding_resource} is at {self._taken[self.binding_resource]:.0%} of its limit."
         )
         if self.routing is not None and ROUTING in self._exceeded():
             text = f"{text} It would not route: {self.routing.what}."

@@ -158,3 +158,5 @@ def test_a_finished_design_keeps_to_the_users_limits_too() -> None:
     tight = replace(evaluator, goal=Goal.of([], [f"lut<={limit}"]).on(evaluator.platform))
     done = finish(tight, tight.evaluate_design(candidates(evaluator)[0].design), simulate=False)
     assert done.placement.resources.lut <= limit
+    assert done.evaluation.figures.resources == done.placement.resources
+    assert done.evaluation.feasible, "it is judged by what its memories are built of"
