@@ -9,6 +9,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.dse.bounds.bound import GoalBounds, LowerBound
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.finishing.placement import place
 from penstock.dse.search.descent import descend
 from penstock.dse.search.effort import QUICKLY_MODELLED, near_enough, usual_trials
 from penstock.dse.search.fill import LANES, fill, fits
@@ -26,6 +27,8 @@ _SMALLER = (70, 55, 40, 28, 20, 14, 10, 7, 5, 3, 2, 1)
 """Percent of the limits at which the best walks are tried too: the other end of the Pareto front."""
 _SMALLER_OF_MANY = (40, 14, 5)
 """Of models of many kernels, whose designs take a second or two to model."""
+_MOST_PLACED = 5
+"""Sizes of the best that are divided among the dies, as exactly as a finished design is, until one can be."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +80,32 @@ def starting_settings(
         best = dict(found.best.params)
         shares = _SMALLER if len(evaluator.space.graph.operations) <= QUICKLY_MODELLED else _SMALLER_OF_MANY
         smaller = [share for share in shares if share in choices[SHARE] and share < int(best[SHARE])]
-        settings += [best, *({**best, SHARE: share} for share in smaller)]
+        settings += [best, *_divisible(evaluator, best, choices), *({**best, SHARE: share} for share in smaller)]
     if set(choices["allocation"]) != {FITTED}:
         settings += [within(params, choices) for params in _guesses(evaluator)]
     return tuple(_new_and_fitting(evaluator, settings)), found.tried if found else 0
+
+
+def _divisible(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -> list[dict[str, Value]]:
+    """Where the best finds no place on the dies, the largest of its kind that does: limits of the chip know no dies."""
+    if len(evaluator.platform.dies) == 1:
+        return []
+    shares = sorted((int(share) for share in choices[SHARE] if int(share) <= int(best[SHARE])), reverse=True)
+    for share in shares[:_MOST_PLACED]:
+        params: dict[str, Value] = {**best, SHARE: share}
+        if _finds_a_place(evaluator, params):
+            return [params] if share != best[SHARE] else []
+    return []
+
+
+def _finds_a_place(evaluator: Evaluator, params: Params) -> bool:
+    try:
+        design = evaluator.assume(params).design
+        network, library = evaluator.assembler.network(design), evaluator.assembler.library
+        place(network, evaluator.platform, library, design, divide=True, limits=evaluator.may_use)
+    except PenstockError:  # its trial would say why
+        return False
+    return True
 
 
 def _new_and_fitting(evaluator: Evaluator, settings: Sequence[dict[str, Value]]) -> list[dict[str, Value]]:

@@ -8,8 +8,11 @@ import pytest
 
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.search import start
 from penstock.dse.search.fill import LANES, fill
 from penstock.dse.search.start import plan, starting_settings
+from penstock.dse.space.fitted import SHARE, SHARES
+from penstock.profiling.network import TaskNetwork
 from tests.compiler.designs import Dense, build_network
 
 
@@ -61,3 +64,22 @@ def test_a_search_starts_with_full_devices() -> None:
 def test_ports_are_as_wide_as_memory_delivers(platform: str, bits: int) -> None:
     evaluator = evaluator_of(platform)
     assert evaluator.space.design(evaluator.space.default_params()).port_bits == bits
+
+
+def test_a_search_starts_with_a_design_that_finds_a_place_on_the_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits of the chip know no dies: where the best is refused there, the largest that is not comes second."""
+    evaluator = evaluator_of("u55c", 8)
+    before, _ = starting_settings(evaluator)
+    most = evaluator.evaluate(before[0]).figures.resources.dsp - 1
+
+    def refuse_many(network: TaskNetwork, *_: object, **__: object) -> None:
+        if (need := sum(nest.logic.dsp for task in network.tasks for nest in task.nests)) > most:
+            raise PenstockError(code="does-not-fit", what=f"{need} DSPs find no place", where="dies", hint="take fewer")
+
+    monkeypatch.setattr(start, "place", refuse_many)
+    best, placed, *_ = starting_settings(evaluator)[0]
+    assert best == before[0]
+    dies, chip = (evaluator.evaluate(params) for params in (placed, best))
+    assert dies.figures.resources.dsp <= most < chip.figures.resources.dsp
+    larger = [share for share in SHARES if int(placed[SHARE]) < share]
+    assert all(evaluator.evaluate({**best, SHARE: share}).figures.resources.dsp > most for share in larger)
