@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir import ParametrizedAttribute as Parametrized
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.host_check import BadHostPartError, check_host, check_layers
 from penstock.compiler.program import Program
 
 ARRAYS = (
@@ -59,8 +60,14 @@ def load_checked(folder: Path, context: Context, most_bytes: int) -> Program:
         program = Program.load(folder, context)
         _check_graph(program)
         _check_ports(program)
+        if program.host is not None:
+            check_host(program.host)
+        if program.layers is not None:
+            check_layers(program.layers)
     except PenstockError:
         raise
+    except BadHostPartError as error:
+        raise _wrong(str(error)) from error
     except (Exception, RecursionError) as error:
         raise _wrong(f"it cannot be read: {type(error).__name__}: {str(error).strip()[:200]}") from error
     return program

@@ -13,9 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from penstock.compiler import host_check
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.program import Program
+from penstock.compiler.runtime.penstock_runtime import host
+from penstock.compiler.runtime.penstock_runtime.errors import PackageError
+from penstock.compiler.runtime.penstock_runtime.host import find_operation
 from penstock.compiler.saved_program import load_checked
 
 MOST = 1 << 20
@@ -181,3 +185,76 @@ def test_a_forged_one_is_refused(tmp_path: Path, name: str) -> None:
     assert refused.value.code == "program-invalid"
     assert str(refused.value).isprintable() or "\x1b" not in str(refused.value)
     assert not (tmp_path / "executed").exists()
+
+
+def node(op: str, *args: Any, name: str = "y", **more: Any) -> dict[str, Any]:
+    return {"name": name, "op": op, "args": list(args), "kwargs": {}, "layer": "l", "why": "", **more}
+
+
+X = {"value": "x"}
+ON_HOST: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "reads nothing": ([node("aten.neg.default", {"value": "z"})], "'z', which nothing before it computes"),
+    "vast": ([node("aten.full.default", [1 << 20, 1 << 20], 0)], "over 268435456 elements"),
+    "vast for its argument": ([node("aten.expand.default", X, [1 << 30, -1])], "over 268435456 elements"),
+    "no ATen": ([node("prims.eval", X)], "no operation of ATen"),
+    "a way through attributes": ([node("aten.__class__.mro.call", X)], "no operation of ATen"),
+    "an argument of another kind": ([node("aten.neg.default", {"device": "cuda"})], "of the kind 'device'"),
+    "no arguments": ([node("aten.neg.default") | {"args": 3}], "no list of arguments"),
+    "no keywords": ([node("aten.neg.default", X) | {"kwargs": []}], "does not say what it is of"),
+    "no name": ([node("aten.neg.default", X, name="")], "has no name"),
+    "a layer where there are none": ([node("penstock.layer", X, number=0)], "no operation of ATen"),
+}
+
+
+@pytest.mark.parametrize("case", ON_HOST)
+def test_a_forged_host_part_is_refused_before_it_runs(case: str, tmp_path: Path) -> None:
+    nodes, words = ON_HOST[case]
+    forge_host(program(tmp_path), {"before": nodes})
+    with pytest.raises(PenstockError, match=words) as caught:
+        load_checked(tmp_path, make_context(), MOST)
+    assert caught.value.code == "program-invalid"
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"results": ["z"]}, "the results reads 'z'"),
+        ({"accelerator": {"inputs": ["z"], "outputs": ["x"]}}, "the accelerator reads 'z'"),
+        ({"tables": {"z": 3}}, "a table reads 'z'"),
+        ({"tables": {"x": "3"}}, "no number"),
+        ({"before": [3]}, "TypeError"),
+        ({"accelerator": []}, "TypeError"),
+    ],
+)
+def test_a_host_part_of_another_form_is_refused(changed: dict[str, Any], words: str, tmp_path: Path) -> None:
+    forge_host(program(tmp_path), changed)
+    with pytest.raises(PenstockError, match=words):
+        load_checked(tmp_path, make_context(), MOST)
+
+
+def test_an_honest_host_part_is_read(tmp_path: Path) -> None:
+    forge_host(program(tmp_path), {"before": [node("aten.neg.default", X)], "results": ["y"]})
+    assert load_checked(tmp_path, make_context(), MOST).host is not None
+
+
+def test_a_call_of_a_layer_is_called_as_the_runtime_calls_it() -> None:
+    assert host_check.LAYER == host.LAYER
+
+
+def forge_host(folder: Path, changed: dict[str, Any]) -> None:
+    graph = {
+        "inputs": [PORT], "outputs": [PORT], "before": [], "after": [], "results": ["x"], "tables": {},
+        "accelerator": {"inputs": ["x"], "outputs": ["x"]},
+    }  # fmt: skip
+    (folder / "host").mkdir()
+    document = {"graph": graph | changed, "values": [], "inputs": 0, "outputs": 0}
+    (folder / "host" / "graph.json").write_text(json.dumps(document))
+    np.savez(folder / "host" / "arrays.npz")
+
+
+@pytest.mark.parametrize("name", ["aten.add.out", "aten.add_.Tensor", "aten.empty.memory_format", "aten.rand.default"])
+def test_the_host_neither_writes_nor_reads_what_nobody_wrote(name: str) -> None:
+    import torch
+
+    with pytest.raises(PackageError, match="no operation that this runtime runs"):
+        find_operation(torch, name)

@@ -30,6 +30,10 @@ _HARMLESS = frozenset({
 """Without side effects, though PyTorch does not count them as core or pointwise."""
 
 
+_UNWRITTEN = ("empty", "new_empty")
+"""They give whatever the memory held before."""
+
+
 class HostGraph:
     """The host's part of a model. `before` gives the accelerator's inputs, `after` makes the model's answer.
 
@@ -161,7 +165,9 @@ def find_operation(torch: Any, name: str) -> Any:
 
 def is_pure(torch: Any, operation: Any, base: str) -> bool:
     tags = getattr(operation, "tags", ())
-    if torch.Tag.nondeterministic_seeded in tags or base.endswith("_"):
+    schema = getattr(operation, "_schema", None)
+    writes = base.endswith("_") or schema is None or schema.is_mutable
+    if writes or torch.Tag.nondeterministic_seeded in tags or base.startswith(_UNWRITTEN):
         return False
     return torch.Tag.core in tags or torch.Tag.pointwise in tags or base in _HARMLESS
 

@@ -1,0 +1,107 @@
+"""What the operations of a host part may say. They run beside the service, so what an import wrote is checked whole.
+
+Which ATen operations exist, and which of them only compute, the runtime decides that looks them up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from penstock.compiler.arrays import Array
+from penstock.compiler.host_parts import HostParts
+from penstock.compiler.layers import Layers
+
+LAYER = "penstock.layer"
+"""As the runtime calls it, which stands above."""
+MOST_NODES = 100_000
+MOST_ELEMENTS = 1 << 28
+"""Of a shape that an operation is given: 1 GiB of float32."""
+_OPERATION = re.compile(r"aten\.\w+\.\w+|getitem")
+_KINDS = ("value", "float", "dtype", "layout", "memory_format")
+
+
+class BadHostPartError(ValueError):
+    """What is wrong, in words."""
+
+
+def check_host(parts: HostParts) -> None:
+    """That every value is there when it is read, and nothing asks for more than `MOST_ELEMENTS`."""
+    graph = parts.graph
+    known = _at_start(graph, parts.values)
+    _check_nodes(graph["before"], known)
+    _check_names(graph["accelerator"]["inputs"], known, "the accelerator")
+    known |= set(_names(graph["accelerator"]["outputs"]))
+    _check_nodes(graph["after"], known)
+    _check_names(graph["results"], known, "the results")
+
+
+def check_layers(layers: Layers) -> None:
+    """The same of a whole model; each call of the accelerator is of a layer that there is."""
+    known = _at_start(layers.graph, layers.values)
+    _check_nodes(layers.graph["nodes"], known, calls=len(layers.weights))
+    _check_names(layers.graph["results"], known, "the results")
+
+
+def _at_start(graph: Mapping[str, Any], values: Mapping[str, Array]) -> set[str]:
+    inputs = _names([port["name"] for port in graph["inputs"]])
+    _check_names(list(graph["tables"]), set(inputs), "a table")
+    if not all(isinstance(size, int) for size in graph["tables"].values()):
+        raise BadHostPartError("the size of a table is no number")
+    return {*inputs, *values}
+
+
+def _check_nodes(nodes: Sequence[Mapping[str, Any]], known: set[str], calls: int = 0) -> None:
+    if len(nodes) > MOST_NODES:
+        raise BadHostPartError(f"there are {len(nodes)} operations on the host, at most {MOST_NODES}")
+    for node in nodes:
+        [name] = _names([node["name"]])
+        operation, where = str(node["op"]), f"operation {name!r}"
+        if operation == LAYER and calls:
+            if type(node["number"]) is not int or not 0 <= node["number"] < calls:
+                raise BadHostPartError(f"{where} is of a layer that there is not")
+        elif not _OPERATION.fullmatch(operation):
+            raise BadHostPartError(f"{where} is {operation[:60]!r}, which is no operation of ATen")
+        elif not isinstance(node["layer"], str) or not isinstance(node["kwargs"], dict):
+            raise BadHostPartError(f"{where} does not say what it is of")
+        if not isinstance(node["args"], list):
+            raise BadHostPartError(f"{where} has no list of arguments")
+        for argument in [*node["args"], *node.get("kwargs", {}).values()]:
+            _check_argument(argument, known, where)
+        known.add(name)
+
+
+def _check_argument(value: object, known: set[str], where: str) -> None:
+    match value:
+        case list():
+            parts = cast("list[object]", value)
+            sizes = [part for part in parts if type(part) is int]
+            if len(sizes) == len(parts) and math.prod(abs(size) for size in sizes if size) > MOST_ELEMENTS:
+                raise BadHostPartError(f"{where} is given the shape {str(sizes)[:80]}, over {MOST_ELEMENTS} elements")
+            for part in parts:
+                _check_argument(part, known, where)
+        case dict():
+            [(kind, text)] = cast("dict[str, object]", value).items()
+            if kind not in _KINDS:
+                raise BadHostPartError(f"{where} has an argument of the kind {kind[:40]!r}")
+            if kind == "value" and text not in known:
+                raise BadHostPartError(f"{where} reads {str(text)[:60]!r}, which nothing before it computes")
+        case str() | int() | float() | None:
+            pass
+        case _:
+            raise BadHostPartError(f"{where} has an argument {str(value)[:60]!r}")
+
+
+def _check_names(names: Sequence[object], known: set[str], who: str) -> None:
+    for name in names:
+        if name not in known:
+            raise BadHostPartError(f"{who} reads {str(name)[:60]!r}, which nothing computes")
+
+
+def _names(found: Sequence[object]) -> list[str]:
+    names = [name for name in found if isinstance(name, str) and name]
+    if len(names) < len(found):
+        raise BadHostPartError("a value has no name")
+    return names
