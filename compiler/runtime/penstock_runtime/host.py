@@ -31,7 +31,7 @@ _HARMLESS = frozenset({
 
 
 _UNWRITTEN = ("empty", "new_empty")
-"""They give whatever the memory held before."""
+"""They give whatever the memory held before; here zeros."""
 
 
 class HostGraph:
@@ -160,6 +160,8 @@ def find_operation(torch: Any, name: str) -> Any:
     if operation is None or not is_pure(torch, operation, base):
         raise PackageError(f"the host part uses {name}, which is no operation that this runtime runs",
                            "install a newer PyTorch, or fetch the package again")  # fmt: skip
+    if base.startswith(_UNWRITTEN):
+        return lambda *args, **kwargs: operation(*args, **kwargs).zero_()  # type: ignore[reportUnknownLambdaType]
     return operation
 
 
@@ -167,7 +169,7 @@ def is_pure(torch: Any, operation: Any, base: str) -> bool:
     tags = getattr(operation, "tags", ())
     schema = getattr(operation, "_schema", None)
     writes = base.endswith("_") or schema is None or schema.is_mutable
-    if writes or torch.Tag.nondeterministic_seeded in tags or base.startswith(_UNWRITTEN):
+    if writes or torch.Tag.nondeterministic_seeded in tags:
         return False
     return torch.Tag.core in tags or torch.Tag.pointwise in tags or base in _HARMLESS
 
