@@ -143,18 +143,23 @@ def _check_ports(program: Program) -> None:
     inputs, outputs = program.signature.inputs, program.signature.outputs
     for op in program.module.ops:
         if isinstance(op, FuncOp) and op.sym_name.data == "main":
-            for ports, types in ((inputs, op.function_type.inputs.data), (outputs, op.function_type.outputs.data)):
+            for ports, types in ((inputs, _types_of_inputs(op)), (outputs, op.function_type.outputs.data)):
                 sizes = [math.prod(one.get_shape()) if isinstance(one, ShapedType) else 1 for one in types]
-                # weights come before the inputs; dimensions of one may be left out
-                if (
-                    min((size for port in ports for size in port.shape), default=1) < 1
-                    or [math.prod(port.shape) for port in ports] != sizes[max(0, len(sizes) - len(ports)) :]
-                ):
+                least = min((size for port in ports for size in port.shape), default=1)
+                if least < 1 or [math.prod(port.shape) for port in ports] != sizes:  # some dims of one may be left out
                     raise _wrong(f"the graph has ports of {sizes[:8]} elements, and the signature others")
     names = {port.name for port in inputs}
     for state in program.states:
         if (state.port is not None and state.port not in names) or not 0 <= (state.result or 0) < len(outputs):
             raise _wrong(f"no port of the accelerator is its state {state.name!r}")
+
+
+def _types_of_inputs(main: FuncOp) -> list[Attribute]:
+    """Weights are arguments too, in any order with the inputs."""
+    kinds = [given.data.get("penstock.kind") for given in main.arg_attrs or ()]
+    types = list(main.function_type.inputs.data)
+    weights = {at for at, kind in enumerate(kinds) if kind == StringAttr("param")}
+    return [one for at, one in enumerate(types) if at not in weights]
 
 
 def _check_attribute(value: Attribute) -> None:

@@ -242,6 +242,24 @@ def test_a_call_of_a_layer_is_called_as_the_runtime_calls_it() -> None:
     assert host_check.LAYER == host.LAYER
 
 
+def test_weights_may_stand_anywhere_among_the_inputs(tmp_path: Path) -> None:
+    """As with the table of positions of T5, which is computed once and comes behind the first input."""
+    described = ", ".join(
+        f'{{penstock.name = "{name}", penstock.kind = "{kind}"}}' for name, kind in [("x", "input"), ("w", "param")]
+    )
+    graph = GRAPH.replace("(tensor<2xf32>) -> tensor<2xf32>", "(tensor<2xf32>, tensor<5xf32>) -> tensor<2xf32>")
+    graph = graph.replace("}> ({", f", arg_attrs = [{described}]}}> ({{")
+    graph = graph.replace("%x: tensor<2xf32>)", "%x: tensor<2xf32>, %w: tensor<5xf32>)")
+    folder = program(tmp_path)
+    (folder / "graph.mlir").write_text(graph)
+    (folder / "signature.json").write_text(json.dumps({**SIGNATURE, "params": ["w"]}))
+    np.savez(folder / "params.npz", w=np.zeros(5, np.float32))
+    assert load_checked(folder, make_context(), MOST).signature.inputs[0].name == "x"
+    (folder / "graph.mlir").write_text(graph.replace('"param"', '"input"'))
+    with pytest.raises(PenstockError, match="the signature others"):
+        load_checked(folder, make_context(), MOST)
+
+
 def forge_host(folder: Path, changed: dict[str, Any]) -> None:
     graph = {
         "inputs": [PORT], "outputs": [PORT], "before": [], "after": [], "results": ["x"], "tables": {},
