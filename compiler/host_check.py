@@ -68,7 +68,8 @@ def _check_nodes(nodes: Sequence[Mapping[str, Any]], known: set[str], calls: int
             raise BadHostPartError(f"{where} does not say what it is of")
         if not isinstance(node["args"], list):
             raise BadHostPartError(f"{where} has no list of arguments")
-        for argument in [*node["args"], *node.get("kwargs", {}).values()]:
+        arguments = cast("list[object]", [*node["args"], *node.get("kwargs", {}).values()])
+        for argument in arguments:
             _check_argument(argument, known, where)
         known.add(name)
 

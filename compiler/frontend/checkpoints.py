@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,7 +203,7 @@ def _by_file(names: list[str], by_name: Mapping[str, tuple[str, StoredTensor]]) 
 
 
 @contextmanager
-def _reading(file: Path) -> Iterator[Any]:
+def _reading(file: Path) -> Generator[Any]:
     try:
         opened: Any = safe_open(file, framework="pt")  # reads single tensors; the whole file may be large
         with opened as tensors:

@@ -161,8 +161,15 @@ def find_operation(torch: Any, name: str) -> Any:
         raise PackageError(f"the host part uses {name}, which is no operation that this runtime runs",
                            "install a newer PyTorch, or fetch the package again")  # fmt: skip
     if base.startswith(_UNWRITTEN):
-        return lambda *args, **kwargs: operation(*args, **kwargs).zero_()  # type: ignore[reportUnknownLambdaType]
+        return _zeroed(operation)
     return operation
+
+
+def _zeroed(operation: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return operation(*args, **kwargs).zero_()
+
+    return run
 
 
 def is_pure(torch: Any, operation: Any, base: str) -> bool:
