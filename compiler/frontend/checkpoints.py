@@ -9,6 +9,7 @@ told at once and whole. Then tensor after tensor is read into its place.
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -85,8 +86,26 @@ class Checkpoint:
         if not self.prefix and body != ".":
             ways.append({name.removeprefix(body): name for name in self.tensors if name.startswith(body)})
             ways.append({name if name in state else body + name: name for name in self.tensors})
+        if not self.prefix:
+            ways.append({new: name for name, new in _as_loaded(module, self.tensors).items()})
         best = max(ways, key=lambda way: len(way.keys() & state.keys()))
         return {name: (stored, self.tensors[stored]) for name, stored in best.items()}
+
+
+def _as_loaded(module: nn.Module, names: Iterable[str]) -> dict[str, str]:
+    """What transformers calls tensors that files have by other names, as those of older releases: it says so itself."""
+    if not any(kind.__module__ == "transformers.modeling_utils" for kind in type(module).__mro__):
+        return {}
+    mapping = importlib.import_module("transformers.conversion_mapping")
+    # the others do not rename but compute, as by joining experts
+    steps = [step for step in mapping.get_model_conversion_mapping(module) if not hasattr(step, "operations")]
+    found: dict[str, str] = {}
+    for name in names:
+        new = name
+        for step in steps:
+            new, _ = step.rename_source_key(new)
+        found[name] = new
+    return found
 
 
 def _compare(

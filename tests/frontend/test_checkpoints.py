@@ -149,6 +149,24 @@ def test_a_folder_of_transformers_brings_its_configuration(tmp_path: Path) -> No
     assert "'llama'" in refused(f"hf:gpt2?weights={tmp_path}")
 
 
+def test_transformers_own_other_names_in_files_are_known(tmp_path: Path) -> None:
+    """GPT-NeoX keeps its head as embed_out in files; older releases of BERT said gamma and beta."""
+    transformers = pytest.importorskip("transformers", reason="the extra models is not installed")
+    sizes = {"num_hidden_layers": 1, "hidden_size": 16, "intermediate_size": 32, "vocab_size": 32}
+    model = transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(num_attention_heads=2, **sizes)).eval()
+    model.save_pretrained(tmp_path / "neox")
+    loaded = load(f"hf:gpt_neox?weights={tmp_path / 'neox'}&cache=8")
+    with torch.no_grad():
+        wanted = model(torch.tensor([[3]])).logits[0]
+        torch.testing.assert_close(loaded.module(torch.tensor([3]), torch.tensor([0])), wanted)
+    old = transformers.BertModel(transformers.BertConfig(num_attention_heads=2, **sizes)).state_dict()
+    names = {name: name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+             for name in old}  # fmt: skip
+    save_file({names[name]: value.contiguous() for name, value in old.items()}, tmp_path / "old.safetensors")
+    given = "&".join(f"{name}={value}" for name, value in {**sizes, "num_attention_heads": 2}.items())
+    assert load(f"hf:bert?weights={tmp_path / 'old.safetensors'}&{given}").module is not None
+
+
 @pytest.mark.parametrize(
     ("model", "code", "word"),
     [
