@@ -1,6 +1,6 @@
 """A small convolutional classifier of handwritten digits (8x8 pixels), trained here and now in half a minute.
 
-penstock compile examples/digits_cnn.py:model --quantize w8a8 -o out
+penstock compile examples/digits_cnn.py:model --quantize w8a8 -o out/digits_cnn
 """
 
 from __future__ import annotations

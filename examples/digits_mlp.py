@@ -1,6 +1,6 @@
 """A classifier of handwritten digits (8x8 pixels), trained here and now in a few seconds.
 
-penstock compile examples/digits_mlp.py:model -o out
+penstock compile examples/digits_mlp.py:model -o out/digits_mlp
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """An MLP whose data takes two ways and meets again: skips around its layers, and two branches that are added.
 
-penstock compile examples/residual_mlp.py:model --quantize w8a8 -o out
+penstock compile examples/residual_mlp.py:model --quantize w8a8 -o out/residual_mlp
 """
 
 from __future__ import annotations

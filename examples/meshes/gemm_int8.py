@@ -1,7 +1,7 @@
 """Whole numbers multiplied on an overlay: blocks as small as a core's multipliers, so that a plan can be built.
 
-penstock mesh examples/meshes/gemm_int8.py --on ecp5-85-4x4 --set a=int8 --set b=int8 --set c=int32 -o out
-penstock compile out/program.py --platform ecp5-85k
+penstock mesh examples/meshes/gemm_int8.py --on ecp5-85-4x4 --set a=int8 --set b=int8 --set c=int32 -o out/mesh
+penstock compile out/mesh/program.py --platform ecp5-85k
 """
 
 import triton

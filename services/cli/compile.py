@@ -14,13 +14,16 @@ from penstock.services.cli.run_passes import list_passes, show_passes
 from penstock.services.jobs.model import check_reference
 from penstock.services.run_options import COMPILE, MODEL_HELP
 
+DEFAULT_FOLDER = "out/compiled"
+
 
 @takes_run_options(COMPILE)
 def compile(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
     asked: AskedOptions,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="folder for the package [default: out]; with --pass a file")
+        Path | None,
+        typer.Option("-o", "--out", help=f"folder for the package [default: {DEFAULT_FOLDER}]; with --pass a file"),
     ] = None,
     design: Annotated[Path | None, typer.Option(help="design record to use instead of searching for one")] = None,
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
@@ -61,7 +64,7 @@ def compile(
         check_bitstream(asked["bitstream"])
         if single:
             return show_passes(model, single, target.platform.name, target.clock_mhz, given, out)
-        out = out or Path("out")
+        out = out or Path(DEFAULT_FOLDER)
         if stop_after or print_ir:
             return show_ir(model, target, given, stop_after, None if print_ir else out)
         check_output(out)

@@ -55,8 +55,8 @@ def test_help_loads_nothing_that_takes_seconds() -> None:
     assert (ended.returncode, loaded) == (0, [])
 
 
-def test_a_model_that_is_there_loads_pytorch() -> None:
-    ended, loaded = loaded_by("compile", "examples/residual_mlp.py:no_such_model")
+def test_a_model_that_is_there_loads_pytorch(tmp_path: Path) -> None:
+    ended, loaded = loaded_by("compile", "examples/residual_mlp.py:no_such_model", "-o", str(tmp_path))
     assert ended.returncode == 2
     assert "torch" in loaded, "or what is counted here is not what takes the time"
 
