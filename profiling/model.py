@@ -102,14 +102,19 @@ class DesignModel:
         pairs = zip(self._free(network), network.groups, strict=True)
         return self._figures(network, [free.bounded(part) if bounded else free.result() for free, part in pairs])
 
-    def with_depths(self, figures: DesignFigures, network: TaskNetwork, depths: Mapping[str, int]) -> DesignFigures:
-        """The figures of the same network with other FIFO depths; new times only where a depth could cost some."""
+    def with_depths(
+        self, figures: DesignFigures, network: TaskNetwork, depths: Mapping[str, int], *, seen: bool = False
+    ) -> DesignFigures:
+        """The figures of the same network with other FIFO depths; new times only where a depth could cost some.
+
+        Depths that were `seen` to run through, or that do so by what they are, are not doubted.
+        """
         depth_of = {name: depths.get(name, channel.depth) for name, channel in network.channels.items()}
         written = Counter(c.writer for c in figures.channels)
         if any(_enough(c, written) > depth_of[c.name] for c in figures.channels):
             changed = network.with_depths(depths)
             pairs = zip(self._free(network), changed.groups, strict=True)
-            return self._figures(changed, [free.bounded(part) for free, part in pairs])
+            return self._figures(changed, [free.bounded(part, seen=seen) for free, part in pairs])
         channels = tuple([
             c if depth_of[c.name] == c.depth
             else replace(c, depth=depth_of[c.name], resources=self._area(network.channels[c.name], depth_of[c.name]))

@@ -21,7 +21,7 @@ import numpy as np
 from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform
 from penstock.profiling.bandwidth import memory_ports
 from penstock.profiling.channel_times import ChannelTimes
-from penstock.profiling.in_order import times_in_order
+from penstock.profiling.in_order import Found, times_in_order
 from penstock.profiling.network import Task, TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.sampling import Ends, Times, ends_of, sample_tokens
@@ -64,7 +64,7 @@ class TimelineMemory:
         self.work: dict[Hashable, tuple[Work, object]] = {}
         self.runs: dict[Hashable, tuple[TaskRun, object]] = {}
         self.channels: dict[Hashable, ChannelTimes] = {}
-        self.slots: dict[tuple[int, int], tuple[int, Times, Times]] = {}
+        self.slots: dict[tuple[int, int, bool], tuple[int, Times, Times]] = {}
 
     def grow(self, size: int) -> None:
         self._bytes += size + 1024
@@ -81,14 +81,20 @@ class TimelineMemory:
             self.grow(0)
         return found[0]
 
-    def slots_of(self, index: Times, depth: int) -> tuple[int, Times]:
-        """The first sample that has to wait for a slot, and for it and all later ones the sample that frees theirs."""
-        key = (id(index), depth)
+    def slots_of(self, index: Times, depth: int, *, early: bool = False) -> tuple[int, Times]:
+        """The first sample that has to wait for a slot, and for it and all later ones the sample that frees theirs.
+
+        That is the nearest sample not before the token whose slot is needed, unless that is itself: later is safe. With
+        `early` it is the nearest one not after it: then nobody waits who would not.
+        """
+        key = (id(index), depth, early)
         if key not in self.slots:
             first = int(index.searchsorted(depth))
-            # the nearest sample not before the token whose slot is needed: later is safe, but none waits for itself
-            place = index.searchsorted(index[first:] - depth)
-            place -= place >= np.arange(first, len(index))
+            if early:
+                place = index.searchsorted(index[first:] - depth, side="right") - 1
+            else:
+                place = index.searchsorted(index[first:] - depth)
+                place -= place >= np.arange(first, len(index))
             self.slots[key] = (first, place, index)
             self.grow(place.nbytes)
         return self.slots[key][:2]
@@ -157,8 +163,11 @@ class FreeTimeline:
         self.claimed.update({names[position]: times for position, times in run.claimed.items()})
         self.times[task.name] = run.times
 
-    def bounded(self, network: TaskNetwork) -> Timeline:
-        """The times where full channels make their writers wait: of the same network, with any depths."""
+    def bounded(self, network: TaskNetwork, *, seen: bool = False) -> Timeline:
+        """The times where full channels make their writers wait: of the same network, with any depths.
+
+        Of depths that were `seen` to run through, samples that stand in a circle say that samples are too few.
+        """
         shallow = {n for n, c in network.channels.items() if self._channel(n).high_water > c.depth}
         if not shallow:
             return self.result()
@@ -166,14 +175,15 @@ class FreeTimeline:
         settled.network = network
         settled.written, settled.claimed, settled.read = dict(self.written), dict(self.claimed), dict(self.read)
         settled.times = dict(self.times)
-        settled._settle(shallow)
+        settled._settle(shallow, seen)
         return settled.result()
 
-    def _settle(self, shallow: set[str]) -> None:
+    def _settle(self, shallow: set[str], seen: bool) -> None:
         """Let full channels hold their writers back until nothing moves.
 
         Tasks that are alike and wait for the same are run once: what is known holds all that it is known by.
         """
+        self._early = False
         self._runs: dict[Hashable, tuple[TaskRun, object, object]] = {}
         self._freed: dict[Hashable, tuple[Times, object]] = {}
         self._ends = self.network.ends()
@@ -181,8 +191,11 @@ class FreeTimeline:
         for _ in range(_MOST_SWEEPS):
             if not self._sweep():
                 return
-        slots = {n: self.memory.slots_of(self.samples[n], c.depth) for n, c in self.network.channels.items()}
-        found = times_in_order(self.work, self.names, slots, {name: len(self.samples[name]) for name in slots})
+        found = self._in_order()
+        if found.stuck and seen:
+            self._early = True
+            self._freed.clear()
+            found = self._in_order()
         if found.stuck:
             raise ProfilingError(
                 "deadlock", what="the network does not settle with these channel depths",
@@ -193,6 +206,13 @@ class FreeTimeline:
         self.written, self.read = found.written, found.read
         for task in self.network.tasks:
             self._run_again(task)
+
+    def _in_order(self) -> Found:
+        slots = {
+            name: self.memory.slots_of(self.samples[name], channel.depth, early=self._early)
+            for name, channel in self.network.channels.items()
+        }
+        return times_in_order(self.work, self.names, slots, {name: len(self.samples[name]) for name in slots})
 
     def _sweep(self) -> bool:
         """Every task for which something changed, in order and back again. Whether anything moved."""
@@ -232,7 +252,7 @@ class FreeTimeline:
         index, depth, read = self.samples[name], self.network.channels[name].depth, self.read[name]
         key = (id(index), depth, id(read))
         if key not in self._freed:
-            first, place = self.memory.slots_of(index, depth)
+            first, place = self.memory.slots_of(index, depth, early=self._early)
             free = np.full(index.shape, _PAST, np.int64)
             free[first:] = read[place] + 1
             self._freed[key] = (free, read)

@@ -296,12 +296,12 @@ class Evaluator:
             held = depths_where_paths_meet(free.channels, depths, _WHERE_PATHS_MEET * self.may_use.memory_bits)
             depths, assumed = held, held != depths
         try:
-            figures = timing.with_depths(free, network, depths)
+            figures = timing.with_depths(free, network, depths, seen=not assumed)
         except ProfilingError as stopped:
             if not assumed or stopped.kind != "deadlock":
                 raise
             depths, assumed = safe_depths(free.channels, design.prefetch_bits), False
-            figures = timing.with_depths(free, network, depths)
+            figures = timing.with_depths(free, network, depths, seen=True)
         design = design.with_fifo_depths(depths)
         limits: Resources = self.platform.limits
         cost = run_cost(network, self.platform, self.arithmetic_uj)

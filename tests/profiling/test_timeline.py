@@ -19,10 +19,10 @@ from penstock.profiling.timeline import FreeTimeline, Timeline
 from tests.profiling.steppers import Stuck, nest, network, port, step_through
 
 
-def times(net: TaskNetwork, *, flushing: bool = False, bounded: bool = True) -> Timeline:
+def times(net: TaskNetwork, *, flushing: bool = False, bounded: bool = True, seen: bool = False) -> Timeline:
     board = load_platform("ecp5-85k")
     free = FreeTimeline(net, flushing=flushing, read_stage=0, platform=board, clock_mhz=100.0)
-    return free.bounded(net) if bounded else free.result()
+    return free.bounded(net, seen=seen) if bounded else free.result()
 
 
 def product(name: str, m: int, n: int, k: int, lanes: int, pack: int, source: str, sink: str) -> NestSchedule:
@@ -220,6 +220,27 @@ def test_long_channels_are_sampled_and_say_so(monkeypatch: pytest.MonkeyPatch):
     assert whole.exact
     assert not sampled.exact
     assert sampled.latency == pytest.approx(whole.latency, rel=0.01)
+
+
+@given(rows=st.integers(2, 60), row=st.integers(8, 40), few=st.integers(4, 32))
+@settings(max_examples=30)
+def test_too_few_samples_refuse_no_depth_that_suffices(rows: int, row: int, few: int):
+    """Depths that just suffice stand in a circle of samples that each wait for a later one; one less still stops."""
+    whole = [rows, 2, row]
+    nests = [
+        nest("fork", [rows, row], [port("a", "write", 0, [rows, row]), port("b", "write", 0, [rows, row])]),
+        nest("hold", whole, [
+            port("a", "read", 0, whole, [Term(1, "eq", 0)]), port("c", "write", 3, whole, [Term(1, "eq", 1)]),
+        ], depth=4),
+        nest("join", [rows, row], [port("c", "read", 0, [rows, row]), port("b", "read", 0, [rows, row])]),
+    ]  # fmt: skip
+    tight = network(nests, {"a": 2, "b": row, "c": 2})
+    exact = times(tight).latency
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampling, "MAX_TOKENS", few)
+        assert times(tight, seen=True).latency == pytest.approx(exact, rel=0.05)
+    with pytest.raises(ProfilingError, match="does not settle"):
+        times(tight.with_depths({"b": row - 1}), seen=True)
 
 
 def test_ends_that_do_not_match_are_named():
