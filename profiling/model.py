@@ -97,10 +97,14 @@ class DesignModel:
         self._facts: dict[int, tuple[_TaskFacts, object]] = {}
         self._latest: tuple[TaskNetwork, list[FreeTimeline]] | None = None
 
-    def figures(self, network: TaskNetwork, *, bounded: bool = True) -> DesignFigures:
-        """Time and area of a scheduled network. `bounded=False` ignores channel depths (to find them)."""
+    def figures(self, network: TaskNetwork, *, bounded: bool = True, seen: bool = False) -> DesignFigures:
+        """Time and area of a scheduled network. `bounded=False` ignores channel depths (to find them).
+
+        Depths that were `seen` to run through are not doubted.
+        """
         pairs = zip(self._free(network), network.groups, strict=True)
-        return self._figures(network, [free.bounded(part) if bounded else free.result() for free, part in pairs])
+        times = [free.bounded(part, seen=seen) if bounded else free.result() for free, part in pairs]
+        return self._figures(network, times)
 
     def with_depths(
         self, figures: DesignFigures, network: TaskNetwork, depths: Mapping[str, int], *, seen: bool = False
@@ -115,6 +119,11 @@ class DesignModel:
             changed = network.with_depths(depths)
             pairs = zip(self._free(network), changed.groups, strict=True)
             return self._figures(changed, [free.bounded(part, seen=seen) for free, part in pairs])
+        return self.with_area(figures, network, depths)
+
+    def with_area(self, figures: DesignFigures, network: TaskNetwork, depths: Mapping[str, int]) -> DesignFigures:
+        """The figures of the same network with the area of other FIFO depths, and the times that they had."""
+        depth_of = {name: depths.get(name, channel.depth) for name, channel in network.channels.items()}
         channels = tuple([
             c if depth_of[c.name] == c.depth
             else replace(c, depth=depth_of[c.name], resources=self._area(network.channels[c.name], depth_of[c.name]))

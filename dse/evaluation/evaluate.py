@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import Design
@@ -49,6 +50,10 @@ _REMEMBERED = 1024
 _IN_MEMORIES = "with memories built otherwise"
 _WHERE_PATHS_MEET = 1 / 8
 """Of the bits of all memories: so much room is left to whole tensors in FIFOs before anything is simulated."""
+_SO_NEAR = 0.01
+"""To the least memories: what is chosen has them built anew, by the least."""
+_TIMES = "with times"
+E = TypeVar("E", Evaluation, "Evaluation | None")
 NO_MEMORY = ("memory-short", "memory-too-large")
 """Codes of errors that say that there are not enough memories to build a design's."""
 
@@ -138,6 +143,10 @@ class Evaluator:
         """
         return self._modelled(params, frozenset())
 
+    def outlook(self, params: Params) -> Evaluation:
+        """What a setting takes, and how fast it is at best: as if no FIFO were ever full. Quicker than `assume`."""
+        return self._untimed(params, frozenset())
+
     def proven(self, evaluation: Evaluation) -> Evaluation:
         """What was modelled of a setting, once it is seen to run through; modelled anew where it does not."""
         return self.evaluate(evaluation.params) if evaluation.assumed else evaluation
@@ -148,7 +157,16 @@ class Evaluator:
         return found.values, found.constraints
 
     def _modelled(self, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
-        """With safe depths for the designs of `refuted`, which do not run through with the model's."""
+        """With safe depths for the designs of `refuted`, and for those that stand still with the model's."""
+        while True:
+            found = self._untimed(params, refuted)
+            key = (_TIMES, found.assumed, found.design.allocated_for, self.meaning(found.design))
+            timed = self._remembered(key, params, lambda found=found: self._timed(found))
+            if timed is not None:
+                return timed
+            refuted |= {self.meaning(found.design)}
+
+    def _untimed(self, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
         if params.get("allocation") == FITTED:
             key: Hashable = tuple(self.space.settings(params).items())
             return self._remembered((refuted, key), params, lambda: self._fitted(params, refuted))
@@ -167,13 +185,14 @@ class Evaluator:
             verdicts[meaning] = runs_through(network, self.platform, self.clock_mhz, design.fifo_depths)
         return verdicts[meaning]
 
-    def _remembered(self, key: Hashable, params: Params, model: Callable[[], Evaluation]) -> Evaluation:
-        seen: OrderedDict[Hashable, Evaluation] = self.__dict__["_seen"]
+    def _remembered(self, key: Hashable, params: Params, model: Callable[[], E]) -> E:
+        seen: OrderedDict[Hashable, E] = self.__dict__["_seen"]
         if key not in seen:
             seen[key] = model()
             if len(seen) > _REMEMBERED:
                 seen.popitem(last=False)
-        return replace(seen[key], params=dict(params))
+        found = seen[key]
+        return found if found is None else replace(found, params=dict(params))
 
     def _fitted(self, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
         """A design of a fitted setting that keeps to the limits, if there is one."""
@@ -195,7 +214,7 @@ class Evaluator:
         """The same design with memories and FIFOs built of what there is more of, if it fits then."""
         try:
             network = self.assembler.network(evaluation.design)
-            built = allocate_whole(network, self.assembler.library, self.may_use, {})
+            built = allocate_whole(network, self.assembler.library, self.may_use, {}, _SO_NEAR)
         except PenstockError as error:
             if error.code not in NO_MEMORY:
                 raise
@@ -235,9 +254,10 @@ class Evaluator:
             )  # fmt: skip
         given = replace(design, clock_mhz=self.clock_mhz)
         found = self._model(given, {})
-        if not found.assumed:
-            return found
-        return replace(found, assumed=False) if self._runs_through(found.design) else self._model(given, {}, safe=True)
+        timed = self._timed(found)
+        if timed is not None and (not found.assumed or self._runs_through(found.design)):
+            return replace(timed, assumed=False)
+        return self._with_times(self._model(given, {}, safe=True))
 
     def tightened(
         self,
@@ -278,11 +298,29 @@ class Evaluator:
         depths |= {name: depth for name, depth in kept.items() if name in fifos}
         if kept and not runs_through(network or planned, self.platform, self.clock_mhz, depths):
             return evaluation
-        again = self._model(evaluation.design.with_fifo_depths(depths), {})
+        again = self._with_times(self._model(evaluation.design.with_fifo_depths(depths), {}))
         return replace(again, params=evaluation.params, sizing_note=note)
 
+    def _timed(self, evaluation: Evaluation) -> Evaluation | None:
+        """With what its FIFOs' depths cost; None where it stands still with such as are assumed to suffice."""
+        try:
+            return self._with_times(evaluation)
+        except ProfilingError as stopped:
+            if not evaluation.assumed or stopped.kind != "deadlock":
+                raise
+            return None
+
+    def _with_times(self, evaluation: Evaluation) -> Evaluation:
+        timing: DesignModel = self.__dict__["_timing"]
+        network = self.assembler.network(evaluation.design)
+        free, depths = timing.figures(network, bounded=False), evaluation.design.fifo_depths
+        figures = timing.with_depths(free, network, depths, seen=not evaluation.assumed)
+        return replace(
+            evaluation, figures=replace(figures, resources=evaluation.figures.resources), timed=True
+        )  # fmt: skip
+
     def _model(self, design: Design, params: dict[str, Value], *, safe: bool = False) -> Evaluation:
-        """With `safe` depths, or such as are assumed to suffice."""
+        """With `safe` depths, or such as are assumed to suffice; its times are those of FIFOs that are never full."""
         timing: DesignModel = self.__dict__["_timing"]
         network = self.assembler.network(design)
         free = timing.figures(network, bounded=False)
@@ -295,13 +333,7 @@ class Evaluator:
         elif not safe:
             held = depths_where_paths_meet(free.channels, depths, _WHERE_PATHS_MEET * self.may_use.memory_bits)
             depths, assumed = held, held != depths
-        try:
-            figures = timing.with_depths(free, network, depths, seen=not assumed)
-        except ProfilingError as stopped:
-            if not assumed or stopped.kind != "deadlock":
-                raise
-            depths, assumed = safe_depths(free.channels, design.prefetch_bits), False
-            figures = timing.with_depths(free, network, depths, seen=True)
+        figures = timing.with_area(free, network, depths)
         design = design.with_fifo_depths(depths)
         limits: Resources = self.platform.limits
         cost = run_cost(network, self.platform, self.arithmetic_uj)
@@ -309,7 +341,9 @@ class Evaluator:
         shares, fullest = figures.resources.share_of(limits), dies.fullest(network, figures)
         routing = routing_of(self.platform)
         use = routing_use(network, routing) if routing is not None else None
-        found = Evaluation(params, design, figures, shares, cost, self.goal, fullest, use, assumed=assumed)
+        found = Evaluation(
+            params, design, figures, shares, cost, self.goal, fullest, use, assumed=assumed, timed=False
+        )  # fmt: skip
         return self._as_recorded(found, network) if design.memories else found
 
     def _as_recorded(self, evaluation: Evaluation, network: TaskNetwork) -> Evaluation:

@@ -45,6 +45,8 @@ class Evaluation:
     """What sizing its FIFOs left undone, where its budget ended first."""
     assumed: bool = False
     """Nothing has shown yet that it runs through: FIFOs where paths meet are as deep as the model says."""
+    timed: bool = True
+    """False where its times are still those of FIFOs that are never full: it is no faster than this."""
 
     @cached_property
     def measures(self) -> dict[str, float]:

@@ -175,6 +175,14 @@ class Goal:
         resources = {f"{name}_share" for name in RESOURCE_NAMES}
         return {*self.figures, *resources, *(LIMITED[limit.name] for limit in self.limits)}
 
+    @property
+    def time_only_costs(self) -> bool:
+        """The same design, but slower, is never better: nothing is asked to take its time."""
+        return not any(
+            LIMITED[limit.name] in ("power_w", BANDWIDTH_SHARE) or (limit.sense == ">=" and limit.name not in SHARED)
+            for limit in self.limits
+        )
+
     def values(self, figures: Figures) -> tuple[float, ...]:
         """What the search minimises, the most important first."""
         return tuple(float(figures[name]) for name in self.figures)

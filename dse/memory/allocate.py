@@ -28,11 +28,12 @@ def allocate(
     logic: Mapping[str, Resources] | None = None,
     *,
     seconds: float = 10.0,
+    gap: float = 1e-6,
 ) -> Allocation:
     """Build everything with the least shares of all resources, and none of them crowded where another has room.
 
-    `logic` is what the design needs besides. Where it does not fit, the error says which resource is short by
-    how much at least.
+    With a `gap`, it may take that part more than the least. `logic` is what the design needs besides. Where it does
+    not fit, the error says which resource is short by how much at least.
     """
     besides = dict(logic or {})
     uses: dict[str, MemoryUse] = {}
@@ -47,7 +48,7 @@ def allocate(
     for region, limit in limits.items():
         here = [item for item in items if item.region == region]
         model = _Region(region, here, limit, besides.get(region, Resources()))
-        chosen, best = model.solve(seconds)
+        chosen, best = model.solve(seconds, gap)
         uses |= chosen
         proven &= best
     return Allocation(uses, {i.name: i.region for i in items}, dict(limits), besides, proven)
@@ -69,7 +70,7 @@ class _Region:
             groups.setdefault(tuple((c.kind, c.area) for c in item.choices), []).append(item)
         self.groups = list(groups.values())
 
-    def solve(self, seconds: float) -> tuple[dict[str, MemoryUse], bool]:
+    def solve(self, seconds: float, gap: float) -> tuple[dict[str, MemoryUse], bool]:
         if all(len(members[0].choices) == 1 for members in self.groups):  # by a design's record
             only = {member.name: member.choices[0] for members in self.groups for member in members}
             used = total([use.area for use in only.values()]).as_dict()
@@ -86,7 +87,7 @@ class _Region:
                 program.row({v: use / limit for v, use in row.items()} | {crowding: -1.0}, "<=", COMFORT - base / limit)
                 for variable, use in row.items():
                     program.add_cost(variable, use / limit)
-        found = program.solve(seconds)
+        found = program.solve(seconds, gap)
         if found is None:
             raise self._shortage(seconds)
         return _dealt(classes, found), found.proven

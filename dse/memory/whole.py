@@ -13,9 +13,12 @@ from penstock.profiling.network import TaskNetwork
 
 
 def allocate_whole(
-    network: TaskNetwork, library: OperatorLibrary, limits: Resources, kinds: Mapping[str, str]
+    network: TaskNetwork, library: OperatorLibrary, limits: Resources, kinds: Mapping[str, str], gap: float = 1e-6
 ) -> Allocation:
-    """A kind for every memory and FIFO, so that the design keeps to the limits; those in `kinds` have theirs."""
+    """A kind for every memory and FIFO, so that the design keeps to the limits; those in `kinds` have theirs.
+
+    With a `gap`, it may take that part more than the least.
+    """
     items = decided(stored_items(network, library), kinds)
     logic = total([nest.logic for task in network.tasks for nest in task.nests])
-    return allocate(items, {WHOLE_CHIP: limits}, {WHOLE_CHIP: logic})
+    return allocate(items, {WHOLE_CHIP: limits}, {WHOLE_CHIP: logic}, gap=gap)

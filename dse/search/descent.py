@@ -6,7 +6,7 @@ evaluator always gives the same answer: it counts designs, not seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from random import Random
@@ -20,7 +20,7 @@ from penstock.dse.lanes.neighbours import follow
 from penstock.dse.space.external import PREFETCH
 from penstock.dse.space.fitted import BUILT, BURST, CAPPED, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE, WALK, Allowance
 from penstock.dse.space.grouping import BUDGET, GREEDY
-from penstock.dse.space.tiling import Choices, Value
+from penstock.dse.space.tiling import Choices, Params, Value
 
 _ROUNDS = 3
 _MOST_TRIED = 1500
@@ -69,6 +69,7 @@ class _Descent:
         self.kernels = len(self.graph.operations)
         places = sum(prod(op.trips[d] for d in self.space.spatial.get(op.layer, ())) for op in self.graph.operations)
         self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**3, _FOR_ALL_PLACES // places))
+        self.model = evaluator.outlook if evaluator.goal.time_only_costs else evaluator.assume
         self.seen: dict[tuple[Value, ...], Evaluation | None] = {}
 
     def run(self, rounds: int) -> Descended:
@@ -88,7 +89,7 @@ class _Descent:
         """The best that runs through: all were modelled as if the depths of their FIFOs sufficed."""
         while True:
             shown = self.evaluator.evaluate(best.params)
-            if _rank(shown) <= _rank(best):
+            if best.timed and _rank(shown) <= _rank(best):
                 return shown
             self.seen[_key(best.params)] = shown
             best = min((one for one in self.seen.values() if one is not None), key=_rank)
@@ -182,7 +183,7 @@ class _Descent:
         for state in moves:
             if self._is_enough(best):
                 break
-            evaluation = self._evaluate(state)
+            evaluation = self._evaluate(state, best)
             if evaluation is not None and _rank(evaluation) < _rank(best):
                 best = evaluation
         return best
@@ -291,17 +292,26 @@ class _Descent:
         """With what the user fixed as it is fixed."""
         return {name: v if v in self.choices[name] else self.choices[name][0] for name, v in state.items()}
 
-    def _evaluate(self, state: Mapping[str, Value]) -> Evaluation | None:
-        """The design of a state; None if it cannot be laid out, or if enough were tried."""
+    def _evaluate(self, state: State, best: Evaluation | None = None) -> Evaluation | None:
+        """The design of a state; None if it cannot be laid out, or if enough were tried.
+
+        One that is no better than `best` even if no FIFO is ever full need not be timed.
+        """
         if any(value not in self.choices[name] for name, value in state.items()):
             return None
         key = _key(state)
         if key not in self.seen and len(self.seen) < self.most:
-            try:
-                self.seen[key] = self.evaluator.assume(state)
-            except PenstockError:  # it cannot be laid out or scheduled
-                self.seen[key] = None
-        return self.seen.get(key)
+            self.seen[key] = self._modelled(self.model, state)
+        found = self.seen.get(key)
+        if found is not None and not found.timed and (best is None or _rank(found) < _rank(best)):
+            found = self.seen[key] = self._modelled(self.evaluator.assume, state)
+        return found
+
+    def _modelled(self, model: Callable[[Params], Evaluation], state: State) -> Evaluation | None:
+        try:
+            return model(state)
+        except PenstockError:  # it cannot be laid out or scheduled
+            return None
 
 
 def _key(state: Mapping[str, Value]) -> tuple[Value, ...]:

@@ -21,7 +21,8 @@ from penstock.profiling.network import TaskNetwork, network_of
 
 @dataclass(frozen=True)
 class Scheduled:
-    """`figures` are the model's, `unsized` the depths that FIFOs would have by the model alone."""
+    """`figures` are the model's with the design's own depths, which were seen to run through; `unsized` are the depths
+    that FIFOs would have by the model alone."""
 
     lowered: Lowered
     platform: Platform
@@ -39,7 +40,7 @@ class Scheduled:
         network = network_of(lowered.top, model.library)
         free = model.figures(network, bounded=False)
         unsized = safe_depths(free.channels, lowered.design.prefetch_bits)
-        return Scheduled(lowered, platform, network, model.figures(network), unsized)
+        return Scheduled(lowered, platform, network, model.figures(network, seen=True), unsized)
 
     @cached_property
     def built(self) -> DesignFigures:

@@ -22,7 +22,9 @@ from penstock.compiler.program import Port, Program, Signature
 from penstock.compiler.schedule import load_library
 from penstock.dse.evaluation.assemble import Assembler
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.fifo import bridges, check_depths, safe_depths
+from penstock.dse.search.descent import descend
 from penstock.dse.space.tiling import TilingOptions
 from penstock.profiling.model import ChannelFigures, DesignFigures, DesignModel, model_design
 from penstock.profiling.network import TaskNetwork, network_of
@@ -147,6 +149,29 @@ def test_chosen_depths_never_deadlock_whatever_the_real_times_are(data: st.DataO
 
 def residual() -> Program:
     return build_network("int8", None, 8, (Dense(8, False, True), Dense(8, False, False)), seed=3)
+
+
+@given(st.data())
+@settings(max_examples=3)
+def test_an_outlook_is_the_design_and_no_slower_than_it(data: st.DataObject):
+    """What a setting takes is known before it is timed; a search that leaves out what cannot win finds the same."""
+    program = data.draw(networks())
+    limit = data.draw(st.sampled_from(["lut<=2000", "lut<=0.5", "bram18<=8"]))
+    quick = Evaluator.create(program, "ecp5-85k", goal=Goal.of(limits=[limit]))
+    for params in quick.space.first_settings():
+        ahead, timed = quick.outlook(params), quick.assume(params)
+        assert timed.timed
+        assert ahead.figures.latency <= timed.figures.latency
+        if ahead.design.fifo_depths == timed.design.fifo_depths:
+            assert (ahead.design, ahead.figures.resources) == (timed.design, timed.figures.resources)
+    # a limit that none misses, but which a slower design might keep better
+    patient = Evaluator.create(program, "ecp5-85k", goal=Goal.of(limits=[limit, "power_w<=1000"]))
+    assert quick.goal.time_only_costs
+    assert not patient.goal.time_only_costs
+    one, other = descend(quick), descend(patient)
+    assert one is not None
+    assert other is not None
+    assert (one.best.design, one.best.figures) == (other.best.design, other.best.figures)
 
 
 def test_a_skipped_connection_has_room_for_all_of_its_tokens():
