@@ -11,6 +11,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.search import start
 from penstock.dse.search.fill import LANES, fill
 from penstock.dse.search.start import plan, starting_settings
+from penstock.dse.space import fitted
 from penstock.dse.space.fitted import SHARE, SHARES
 from penstock.profiling.network import TaskNetwork
 from tests.compiler.designs import Dense, build_network
@@ -83,3 +84,12 @@ def test_a_search_starts_with_a_design_that_finds_a_place_on_the_dies(monkeypatc
     assert dies.figures.resources.dsp <= most < chip.figures.resources.dsp
     larger = [share for share in SHARES if int(placed[SHARE]) < share]
     assert all(evaluator.evaluate({**best, SHARE: share}).figures.resources.dsp > most for share in larger)
+
+
+def test_a_model_of_more_kernels_than_are_fitted_one_by_one_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its space has no parameters of single kernels, so nothing may propose one."""
+    monkeypatch.setattr(fitted, "MOST_FITTED", 1)
+    evaluator = evaluator_of("zcu104", 64, 32)
+    settings, _ = starting_settings(evaluator)
+    assert settings[0]["allocation"] == "fitted"
+    assert not [name for name in evaluator.space.choices if name.startswith(("walk.", "built."))]
