@@ -196,7 +196,7 @@ class Fitting:
         return {name: value for name, value in found.items() if value in self.choices.get(name, ())}
 
     def mixed(self) -> dict[str, str]:
-        """The parameters that let every kernel have adders of both kinds; none where kernels are too many to have any."""
+        """The parameters that let every kernel have adders of both kinds; none where kernels have none of their own."""
         built = {f"{BUILT}.{op.layer}": self.adders(op) for op in self.leading}
         return {name: _MIXED + kinds[-1] for name, kinds in built.items() if kinds and name in self.choices}
 
