@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import resource
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from penstock.compiler.runtime.penstock_runtime import host
 from penstock.compiler.runtime.penstock_runtime.errors import PackageError
 from penstock.compiler.runtime.penstock_runtime.host import find_operation
 from penstock.compiler.saved_program import load_checked
+from penstock.services.jobs.host_work import check_host_work
 
 MOST = 1 << 20
 GRAPH = """
@@ -235,7 +237,41 @@ def test_a_host_part_of_another_form_is_refused(changed: dict[str, Any], words: 
 
 def test_an_honest_host_part_is_read(tmp_path: Path) -> None:
     forge_host(program(tmp_path), {"before": [node("aten.neg.default", X)], "results": ["y"]})
-    assert load_checked(tmp_path, make_context(), MOST).host is not None
+    read = load_checked(tmp_path, make_context(), MOST)
+    assert read.host is not None
+    check_host_work(read)
+
+
+_ONES = node("aten.full.default", [1 << 13, 1 << 13], 1, name="ones")
+MUCH: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "results that fill the machine": (
+        [_ONES, *(node("aten.add.Tensor", {"value": "ones"}, number, name=f"y{number}") for number in range(40))],
+        "all results so far take",
+    ),
+    "a result that doubles": (
+        [_ONES, *(node("aten.cat.default", [{"value": n}] * 2, name=f"y{i}") for i, n in enumerate(["ones", "y0", "y1",
+         "y2", "y3", "y4"]))],
+        "all results so far take",
+    ),
+    "products that never end": (
+        [_ONES, *(node("aten.mm.default", {"value": "ones"}, {"value": "ones"}, name=f"y{n}") for n in range(25))],
+        "all operations so far take",
+    ),
+    "a size that follows from data": ([node("aten.nonzero.default", X)], "nonzero"),
+    "shapes that do not fit": ([_ONES, node("aten.mm.default", {"value": "ones"}, X)], "aten.mm"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MUCH)
+def test_a_host_part_that_asks_for_too_much_is_refused_before_it_runs(case: str, tmp_path: Path) -> None:
+    nodes, words = MUCH[case]
+    forge_host(program(tmp_path), {"before": nodes})
+    read = load_checked(tmp_path, make_context(), MOST)
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(PenstockError, match=words) as caught:
+        check_host_work(read)
+    assert caught.value.code == "host-part"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - used < 1 << 18, "KiB: nothing was computed"
 
 
 def test_a_call_of_a_layer_is_called_as_the_runtime_calls_it() -> None:

@@ -105,13 +105,17 @@ class HostGraph:
                     answered = call_layer(int(node["number"]), given)
                     known[node["name"]] = [self._torch.from_numpy(np.array(value)) for value in answered]
                     continue
-                try:
-                    args = [self._argument(a, known) for a in node["args"]]
-                    kwargs = {k: self._argument(a, known) for k, a in node["kwargs"].items()}
-                    known[node["name"]] = find_operation(self._torch, node["op"])(*args, **kwargs)
-                except (RuntimeError, IndexError, TypeError, KeyError) as error:
-                    what = f"{node['op']} in layer {node['layer']!r} failed: {str(error).splitlines()[0]}"
-                    raise PackageError(what, "check the inputs") from error
+                known[node["name"]] = self.apply(node, known)
+
+    def apply(self, node: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
+        """What one operation answers, of what is known before it."""
+        try:
+            args = [self._argument(a, known) for a in node["args"]]
+            kwargs = {k: self._argument(a, known) for k, a in node["kwargs"].items()}
+            return find_operation(self._torch, node["op"])(*args, **kwargs)
+        except (RuntimeError, IndexError, TypeError, KeyError) as error:
+            what = f"{node['op']} in layer {node['layer']!r} failed: {str(error).splitlines()[0]}"
+            raise PackageError(what, "check the inputs") from error
 
     def _argument(self, value: Any, known: Mapping[str, Any]) -> Any:
         if isinstance(value, list):

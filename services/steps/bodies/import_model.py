@@ -21,6 +21,7 @@ from penstock.compiler.reference import TASKS
 from penstock.compiler.saved_program import FILES, load_checked
 from penstock.db.schema.records import Json, Model
 from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, ToolResult, clean_environment
+from penstock.services.jobs.host_work import check_host_work
 from penstock.services.jobs.models import WEIGHTS_FOLDER
 from penstock.services.settings import Settings
 from penstock.services.step_kinds import IMPORT
@@ -66,7 +67,7 @@ def import_model(context: StepContext) -> StepResult:
         raise refusal
     if not result.ok:
         raise _failure(result, limits)
-    load_checked(out, make_context(), limits.out_bytes)
+    check_host_work(load_checked(out, make_context(), limits.out_bytes))
     (out / _ERROR).unlink(missing_ok=True)  # a success has none, unless foreign code wrote it
     return StepResult({"seconds": round(result.seconds, 3)}, {PROGRAM: Output(out, TREE_MEDIA_TYPE)})
 
