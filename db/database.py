@@ -8,6 +8,7 @@ import select
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -76,6 +77,10 @@ class Transaction:
         self.webhooks = Webhooks(scope)
         self.events = Events(scope)
         self.idempotency = Idempotency(scope)
+
+    def now(self) -> datetime:
+        """The time by which all decide what has run out: clocks of hosts differ, and jump."""
+        return self.connection.execute(text("SELECT now()")).scalar_one()
 
     def revision(self) -> str:
         """The schema that the database has, as the number of its last migration."""

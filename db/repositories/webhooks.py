@@ -24,7 +24,7 @@ _CLAIM = text("""
         WHERE one.state = 'pending' AND one.due_at <= now() AND hook.enabled
         ORDER BY one.due_at LIMIT :limit FOR UPDATE OF one SKIP LOCKED
     )
-    RETURNING d.id, d.webhook_id, d.body, d.attempts, w.url, w.generation, w.rotated_at
+    RETURNING d.id, d.webhook_id, d.body, d.attempts, w.url, w.generation, w.rotated_at, now() AS now
 """)
 
 

@@ -234,6 +234,8 @@ class DueDelivery:
     url: str
     generation: int
     rotated_at: datetime | None
+    now: datetime
+    """By the database's clock."""
 
 
 @dataclass(frozen=True)

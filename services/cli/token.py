@@ -53,7 +53,7 @@ def token(
             return _unknown(subject) if replaced is None else _print_new(replaced, as_json)
         if action == "revoke":
             return OK if accounts.revoke(database, subject) else _unknown(subject)
-        rows = [_row(one, accounts.state_of(one)) for one in accounts.all_tokens(database)]
+        rows = [_row(one, state) for one, state in accounts.all_tokens(database)]
     print(json.dumps(rows, indent=1) if as_json else _table(rows))
     return OK
 

@@ -39,7 +39,11 @@ _Answer = tuple[Sequence[int], str]
 
 
 def _check(
-    name: str, host: HostGraph, nodes: Sequence[Mapping[str, Any]], made: Mapping[str, _Answer], layer: list[_Answer]
+    name: str,
+    host: HostGraph,
+    nodes: Sequence[Mapping[str, Any]],
+    made: Mapping[str, _Answer],
+    layer: Sequence[_Answer],
 ) -> None:
     """`made` is what the accelerator gives, `layer` what each call of it gives where layers share it."""
     import torch

@@ -20,7 +20,7 @@ from penstock.db.database import is_transient
 from penstock.db.schema.records import DueDelivery
 from penstock.services.secret_key import load_key
 from penstock.services.settings import Settings
-from penstock.services.webhooks.signing import headers_of, secrets_now
+from penstock.services.webhooks.signing import headers_of, secrets_at
 from penstock.services.webhooks.targets import TargetRefusedError, resolve
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ async def _attempt(database: Database, settings: Settings, due: DueDelivery) -> 
 
 
 async def _post(settings: Settings, due: DueDelivery) -> Answer:
-    secrets = secrets_now(load_key(settings.secret_file), due.webhook_id, due.generation, due.rotated_at)
+    secrets = secrets_at(due.now, load_key(settings.secret_file), due.webhook_id, due.generation, due.rotated_at)
     try:
         target = await asyncio.to_thread(resolve, due.url, settings.webhook_targets)
         headers = headers_of(due.id, int(time.time()), due.body, secrets) | {

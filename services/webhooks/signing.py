@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 OVERLAP = timedelta(hours=24)
 _PREFIX = "whsec_"
@@ -21,10 +21,10 @@ def secret_of(key: bytes, webhook_id: str, generation: int) -> str:
     return _PREFIX + base64.b64encode(raw).decode()
 
 
-def secrets_now(key: bytes, webhook_id: str, generation: int, rotated_at: datetime | None) -> list[str]:
+def secrets_at(now: datetime, key: bytes, webhook_id: str, generation: int, rotated_at: datetime | None) -> list[str]:
     """All that are good at this moment, the newest first."""
     good = [secret_of(key, webhook_id, generation)]
-    if rotated_at is not None and datetime.now(UTC) - rotated_at < OVERLAP:
+    if rotated_at is not None and now - rotated_at < OVERLAP:
         good.append(secret_of(key, webhook_id, generation - 1))
     return good
 

@@ -19,7 +19,6 @@ from penstock.services.api.plumbing.accounts import (
     first_link,
     revoke,
     rotate,
-    state_of,
 )
 from penstock.services.settings import Settings
 from tests.api.conftest import MakeClient, check_problem
@@ -203,7 +202,7 @@ def test_tokens_are_replaced_and_end(database: Database, settings: Settings) -> 
     assert second.record.expires_at is not None
     third = rotate(database, settings, second.record.id)
     assert third is not None
-    states = {token.id: state_of(token) for token in all_tokens(database)}
+    states = {token.id: state for token, state in all_tokens(database)}
     assert states == {first.record.id: "usable", second.record.id: "revoked", third.record.id: "usable"}
     assert rotate(database, settings, second.record.id) is None
     assert not revoke(database, second.record.id)

@@ -130,7 +130,7 @@ def test_a_service_with_tokens(make_client: MakeClient, settings: Settings, data
     for wrong in (make_token(), "nonsense", "penstock_"):
         check_problem(client.get("/v1/runs", headers={"Authorization": f"Bearer {wrong}"}), "unauthenticated", 401)
     assert client.get("/v1/health").json()["auth"] == "tokens"
-    [known] = all_tokens(database)
+    [(known, _)] = all_tokens(database)
     assert token.startswith(known.prefix)
     assert token.encode() not in known.digest
     assert known.last_used_at is not None

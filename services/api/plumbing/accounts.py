@@ -10,7 +10,7 @@ import os
 import secrets
 import tempfile
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from penstock.db import Database, Transaction
@@ -45,8 +45,8 @@ def create(
     """A new token for `owner`, by default for whom it is named."""
     if days is not None and days <= 0:
         raise ValueError(f"a token that is good for {days:g} days is good for nothing")
-    expires = datetime.now(UTC) + timedelta(days=days) if days is not None else None
     with database.begin() as tx:
+        expires = tx.now() + timedelta(days=days) if days is not None else None
         made = _make(tx, settings, name, owner or name, scope, expires)
         _note(tx, "token.create", f"{made.record.id} {name} for {made.record.owner}, {scope}")
     return made
@@ -54,9 +54,8 @@ def create(
 
 def rotate(database: Database, settings: Settings, token_id: str, *, overlap_hours: float = 0.0) -> NewToken | None:
     """Another token in the place of one, which stays good for a while or for no longer; None if it is not usable."""
-    now = datetime.now(UTC)
     with database.begin() as tx:
-        old = tx.tokens.get(token_id)
+        old, now = tx.tokens.get(token_id), tx.now()
         if old is None or old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
             return None
         expires = now + (old.expires_at - old.created_at) if old.expires_at is not None else None
@@ -78,23 +77,23 @@ def revoke(database: Database, token_id: str) -> bool:
     return done
 
 
-def all_tokens(database: Database) -> list[Token]:
-    """The newest first."""
-    found: list[Token] = []
+def all_tokens(database: Database) -> list[tuple[Token, str]]:
+    """The newest first, each with what it is good for now."""
+    found: list[tuple[Token, str]] = []
     cursor: str | None = None
     while True:
         with database.begin() as tx:
-            page = tx.tokens.list(cursor=cursor, limit=500)
-        found += page.items
+            page, now = tx.tokens.list(cursor=cursor, limit=500), tx.now()
+        found += [(token, _state_of(token, now)) for token in page.items]
         cursor = page.next_cursor
         if cursor is None:
             return found
 
 
-def state_of(token: Token) -> str:
+def _state_of(token: Token, now: datetime) -> str:
     if token.revoked_at is not None:
         return "revoked"
-    return "expired" if token.expires_at is not None and token.expires_at <= datetime.now(UTC) else "usable"
+    return "expired" if token.expires_at is not None and token.expires_at <= now else "usable"
 
 
 def ensure_local_token(database: Database, settings: Settings) -> Token:
@@ -112,7 +111,7 @@ def ensure_local_token(database: Database, settings: Settings) -> Token:
 
 def make_ticket(tx: Transaction, key: bytes, token_id: str, good_for: timedelta) -> tuple[str, datetime]:
     """What lets a browser in once, and until when: it is no token, and says nothing of one."""
-    ticket, until = secrets.token_urlsafe(24), datetime.now(UTC) + good_for
+    ticket, until = secrets.token_urlsafe(24), tx.now() + good_for
     tx.sessions.sweep()
     tx.sessions.create(kind="ticket", digest=digest(ticket, key), token_id=token_id, expires_at=until)
     return ticket, until

@@ -7,7 +7,7 @@ import secrets
 import threading
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -117,7 +117,7 @@ def caller_of(request: Request, context: Context) -> Who | None:
 def begin_session(tx: Transaction, request: Request, response: Response, context: Context, token_id: str) -> None:
     """Give the browser a session: a secret of its own that dies with the token, and never is the token."""
     secret = secrets.token_urlsafe(32)
-    until = datetime.now(UTC) + timedelta(days=SESSION_DAYS)
+    until = tx.now() + timedelta(days=SESSION_DAYS)
     tx.sessions.sweep()
     tx.sessions.create(kind="session", digest=digest(secret, context.token_key), token_id=token_id, expires_at=until)
     token, client = tx.tokens.get(token_id), request.client
