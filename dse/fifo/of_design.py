@@ -19,6 +19,9 @@ from penstock.profiling.simulated import rules_of, simulated_network
 
 SIZING_FRAMES, MOST_SIZING_FRAMES = 4, 16
 """Inputs in a row for which FIFO sizing costs no time: with one alone, depths would do that halve the throughput."""
+_LONG = 10_000_000
+"""Accesses of so many inputs in a row take seconds to simulate: then fewer are begun with. Three times as many are
+simulated with what is found, whatever is begun with."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,8 @@ def size_design(
 ) -> DesignSizing:
     """The fewest bits of FIFO with which no kernel of a scheduled design ends later; blocks keep their depths.
 
-    For `frames` inputs in a row, or for twice as many again and again until three times as many lose nothing; kernels
-    that run one after the other do not overlap inputs, and are sized for one. `start` are depths to begin with where
+    For `frames` inputs in a row, fewer of long ones, or for twice as many again and again until three times as many lose
+    nothing; kernels that run one after the other do not overlap inputs, and are sized for one. `start` are depths to begin with where
     they suffice, `most` what some may have at most. The budget is one for all kernels, what one leaves is the others'.
     """
     rules, parts = rules_of(platform, clock_mhz), _kernels(network, platform, clock_mhz)
@@ -80,7 +83,8 @@ def size_design(
     for number, part in enumerate(parts):
         share = left.part(lengths[number] / sum(lengths[number:]))
         where = f"kernel {number + 1} of {len(parts)}: " if len(parts) > 1 else ""
-        inputs = (1, 1) if len(parts) > 1 else (frames, most_frames)
+        fewer = max(1, min(frames, _LONG // lengths[number]))
+        inputs = (1, 1) if len(parts) > 1 else (fewer, fewer * most_frames // frames)
         found = _lasting(
             part, rules, share, tolerance, least, inputs, start, most or {},
             lambda text, where=where: progress(where + text),
