@@ -47,7 +47,7 @@ def _wrap(values: Array, kind: Attribute) -> Array:
     width, container = type_bits(kind), numpy_dtype(kind)
     if width == 1:
         return (values & 1).astype(np.bool_)
-    narrowed = values.astype(container)
+    narrowed = values.astype(container, copy=False)
     spare = container.itemsize * 8 - width
     return (narrowed << spare) >> spare if spare else narrowed
 
