@@ -73,9 +73,10 @@ def size_design(
 ) -> DesignSizing:
     """The fewest bits of FIFO with which no kernel of a scheduled design ends later; blocks keep their depths.
 
-    For `frames` inputs in a row, fewer of long ones, or for twice as many again and again until three times as many lose
-    nothing; kernels that run one after the other do not overlap inputs, and are sized for one. `start` are depths to begin with where
-    they suffice, `most` what some may have at most. The budget is one for all kernels, what one leaves is the others'.
+    For `frames` inputs in a row, fewer of long ones, or for twice as many again and again until three times as many
+    lose nothing; kernels that run one after the other do not overlap inputs, and are sized for one. `start` are
+    depths to begin with where they suffice, `most` what some may have at most. The budget is one for all kernels,
+    what one leaves is the others'.
     """
     rules, parts = rules_of(platform, clock_mhz), _kernels(network, platform, clock_mhz)
     left, sized = Effort.of(simulations), list[Sizing]()

@@ -9,6 +9,7 @@ buffers for its keys and values, and where a token stands travels to it in the p
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -90,11 +91,17 @@ class CachedDecoder(nn.Module):
         kinds: list[str] | None = getattr(config, "layer_types", None)
         self.kinds = sorted(set(kinds)) if kinds else None
         heads = config.num_attention_heads
-        key_heads = getattr(config, "num_key_value_heads", None) or heads
+        key_heads = _key_heads(config)
         width = getattr(config, "head_dim", None) or config.hidden_size // heads
         rows = [x for x in model.modules() if isinstance(x, nn.ModuleList) and len(x) == config.num_hidden_layers]
         limit = getattr(config, "max_position_embeddings", places)
         odd = set(self.kinds or ()) - {"full_attention", "sliding_attention"}
+        if "position_ids" not in inspect.signature(model.forward).parameters:
+            raise PenstockError(
+                code="unknown-option", what="this model cannot be told where a token stands", where=where,
+                limit="a decoder that takes position_ids; others count their tokens from the mask, as ALiBi does",
+                hint="leave cache= out, or write a file.py",
+            )  # fmt: skip
         if len(rows) != 1 or odd or places > limit:
             raise PenstockError(
                 code="unknown-option",
@@ -124,11 +131,19 @@ class CachedDecoder(nn.Module):
         return {"full_attention": full, "sliding_attention": near}
 
 
+def _key_heads(config: Any) -> int:
+    """How many heads of keys its layers keep; Falcon's keep one, or each head's own, and say so in other words."""
+    if getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False):
+        return 1
+    heads: int = getattr(config, "num_attention_heads", 0)
+    return getattr(config, "num_key_value_heads", None) or heads
+
+
 def check_attention(whole: Any, where: str) -> None:
     """Refuses heads that do not divide, and rotary positions whose angles change as the text grows."""
     config = whole.get_text_config()
     heads = getattr(config, "num_attention_heads", 0)
-    key_heads = getattr(config, "num_key_value_heads", None) or heads
+    key_heads = _key_heads(config)
     given: Any = getattr(config, "rope_parameters", None) or {}
     kinds = {str(x.get("rope_type", "default")) for x in (given, *given.values()) if isinstance(x, dict)}
     if not heads:
