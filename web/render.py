@@ -19,6 +19,7 @@ from penstock.web.event_lines import event_lines
 from penstock.web.files_view import view_files
 from penstock.web.form_view import view_form
 from penstock.web.measurements_view import view_profiles
+from penstock.web.over_time import EndedTrialView, draw_distribution, draw_history, draw_work
 from penstock.web.parallel import draw_parallel
 from penstock.web.run_view import OptionLabels, view_head, view_run
 from penstock.web.rungs_view import view_rungs
@@ -182,6 +183,30 @@ def render_slices(
         title=axis.title,
         count=count,
         sampled=len(sample),
+    )
+
+
+def render_over_time(
+    frame: PageFrame,
+    run: Document,
+    ended: Sequence[EndedTrialView],
+    count: int,
+    axis: ObjectiveAxis,
+    names: Mapping[str, str],
+    of: str,
+) -> str:
+    """The trials that ended: the value of each, how they are spread, and when they were worked on."""
+    return _page(
+        frame,
+        "over_time.html",
+        head=view_head(run, "/trials", frame.now),
+        history=draw_history(ended, axis),
+        distribution=draw_distribution(ended, axis),
+        work=draw_work(ended),
+        names=tuple(names.items()),
+        of=of,
+        count=count,
+        drawn=len(ended),
     )
 
 

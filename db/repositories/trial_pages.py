@@ -38,6 +38,17 @@ class TrialTally:
     """What these took; less than three minutes where the first trial ended later."""
 
 
+@dataclass(frozen=True)
+class TimedTrial:
+    """When a trial ended, in seconds since the first one began, how long it took, and what it found of one figure."""
+
+    number: int
+    fits: bool
+    value: float | None
+    ended: float
+    seconds: float
+
+
 class TrialPages(Repository):
     def page(
         self,
@@ -87,6 +98,23 @@ class TrialPages(Repository):
         columns = (trials.c.params, cast(trials.c.figures[figure].astext, Double))
         rows = self.connection.execute(select(*columns).where(*own, trials.c.number % step == 0))
         return count, [(params, float(value)) for params, value in rows]
+
+    def ended(self, run_id: str, figure: str, most: int) -> tuple[int, tuple[TimedTrial, ...]]:
+        """How many trials ended, and of them every so many by number; the figure of those with the usual evidence."""
+        own = trials.c.run_id == run_id
+        kinds = select(trials.c.evidence).where(own, trials.c.state == "complete").group_by(trials.c.evidence)
+        usual = kinds.order_by(func.count().desc(), trials.c.evidence).limit(1).scalar_subquery()
+        known = and_(func.jsonb_typeof(trials.c.figures[figure]) == "number", trials.c.evidence == usual)
+        began = trials.c.created_at - func.make_interval(0, 0, 0, 0, 0, 0, trials.c.seconds)
+        count, first = self.connection.execute(select(func.count(), func.min(began)).where(own)).one()
+        statement = select(
+            trials.c.number,
+            (trials.c.state == "complete").label("fits"),
+            case((known, cast(trials.c.figures[figure].astext, Double)), else_=None).label("value"),
+            cast(func.extract("epoch", trials.c.created_at - first), Double).label("ended"),
+            trials.c.seconds,
+        ).where(own, trials.c.number % max(1, -(-count // most)) == 0)
+        return count, self._all(TimedTrial, statement.order_by(trials.c.number))
 
     def names(self, run_id: str) -> tuple[list[str], list[str]]:
         """Every figure and every parameter that any trial of the run has."""

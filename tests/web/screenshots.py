@@ -66,6 +66,7 @@ def _pages(runs: list[Any], searched: Any, designed: Any, asked: Any) -> Mapping
     return {
         "runs": "/runs", "submit": "/submit", "run": searched["page"], "trials": f"{searched['page']}/trials",
         "trial": f"{searched['page']}/trials/3", "slices": f"{searched['page']}/slices",
+        "over-time": f"{searched['page']}/over-time",
         "log": f"{searched['page']}/log", "design": f"{designed['page']}/design",
         "compare": f"/compare?run={searched['id']}&run={asked['id']}", "measurements": "/measurements",
         "service": "/service", "storage": "/service/storage", "machine": "/service/machine",

@@ -84,7 +84,7 @@ def test_every_page(browser: Any, settings: Settings, seeder: Seeder, width: int
     _write_beside(seeder, done, going)
     run = f"/runs/{done.id}"
     pages = (
-        "/runs", run, f"{run}/trials", f"{run}/trials/0", f"{run}/trials/3", f"{run}/slices",
+        "/runs", run, f"{run}/trials", f"{run}/trials/0", f"{run}/trials/3", f"{run}/slices", f"{run}/over-time",
         f"{run}/design?kernel=blocks.0.layer2",
         f"{run}/log", f"/runs/{going.id}", f"/runs/{going.id}/trials", f"/runs/{going.id}/design", f"/runs/{failed.id}",
         f"/runs/{failed.id}/log", "/compare", f"/compare?run={done.id}&run={going.id}", "/submit",

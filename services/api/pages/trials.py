@@ -26,16 +26,16 @@ from penstock.services.api.plumbing.context import Ctx
 from penstock.services.jobs.runs import find_run, no_trial
 from penstock.services.run_options import PlainText
 from penstock.services.step_kinds import TRIAL, StepKey
-from penstock.web.render import render_slices, render_trial, render_trials
+from penstock.web.render import render_over_time, render_slices, render_trial, render_trials
 from penstock.web.runs_view import Document
-from penstock.web.search_view import axes_of, known_axis
+from penstock.web.search_view import ObjectiveAxis, axes_of, known_axis
 from penstock.web.trials_view import PAGE_ROWS, STATES, KnownTrials, TrialQuery
 
 router = APIRouter(include_in_schema=False)
 
 CSV_ROWS = 500
 MOST_SAMPLED = 2_000
-"""Trials that slices are drawn of: every so many where there are more."""
+"""Trials that slices and courses are drawn of: every so many where there are more."""
 _MOST_PAGES = 10_000
 _FILTER = re.compile(r"([A-Za-z_][\w.]{0,119})(<=|>=|=)(\S{1,80})")
 
@@ -123,6 +123,21 @@ def slices_page(run_id: RunId, framed: Framed, context: Ctx, across: QueryText =
         known = known_axis(axis, [model] if model else [])
         count, sample = tx.trial_pages.sample(run.id, known.figure, MOST_SAMPLED)
     return page(render_slices(framed, run_document(detail), sample, count, known, across, down))
+
+
+@router.get("/runs/{run_id}/over-time")
+def over_time_page(run_id: RunId, framed: Framed, context: Ctx, of: QueryText = "") -> Response:
+    """The trials that ended by their number and by the clock; of one objective, the first asked for unless named."""
+    with context.database.begin() as tx:
+        run = find_run(tx, run_id)
+        detail = run_detail(tx, run)
+        asked: list[str] = [name for name in run.options.get("objectives") or () if name in OBJECTIVES]
+        name = of if of in OBJECTIVES else next(iter(asked), "latency")
+        model = model_trial(tx, run, detail)
+        axis = known_axis(ObjectiveAxis.of(OBJECTIVES[name]), [model] if model else [])
+        count, ended = tx.trial_pages.ended(run.id, axis.figure, MOST_SAMPLED)
+    names = {name: objective.axis for name, objective in OBJECTIVES.items()}
+    return page(render_over_time(framed, run_document(detail), ended, count, axis, names, name))
 
 
 def _rows(

@@ -49,6 +49,7 @@ ACCESS: Mapping[str, Need] = {
     "run_log_page": "page",
     "trials_page": "page",
     "trials_csv": "page",
+    "over_time_page": "page",
     "slices_page": "page",
     "trial_page": "page",
     "design_page": "page",
