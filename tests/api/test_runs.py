@@ -165,7 +165,7 @@ def test_one_run_tells_steps_progress_and_the_best_trial(client: httpx.Client, s
     seen = client.get(f"/v1/runs/{run.id}").json()
     assert seen["state"] == "running"
     assert seen["progress"].pop("trials_per_minute") > 0
-    assert seen["progress"].pop("seconds_left") > 0
+    assert seen["progress"].pop("seconds_left") >= 0, "rounded to a tenth, and a fast machine seeds trials in less"
     assert seen["progress"] == {
         "steps_done": 2, "steps_total": 5, "trials_done": 4, "trials_failed": 1, "trials_running": 1, "trials_total": 6,
         "trials_infeasible": 0,
@@ -179,7 +179,7 @@ def test_one_run_tells_steps_progress_and_the_best_trial(client: httpx.Client, s
     assert seen["steps"][0]["attempts"][0]["outcome"] == "succeed"
     listed = client.get("/v1/runs").json()["items"][0]
     for moving in ("trials_per_minute", "seconds_left"):
-        assert listed["progress"].pop(moving) > 0
+        assert listed["progress"].pop(moving) >= 0
     assert {name: seen[name] for name in listed} == listed
 
 

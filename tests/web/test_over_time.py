@@ -26,7 +26,7 @@ def test_the_best_so_far_is_of_what_fits() -> None:
     assert chart is not None
     assert chart.fitting.count("M") == 3
     assert chart.misfits.count("M") == 1
-    assert chart.words == "20.00 µs is the best of 3 within the limits"
+    assert chart.words == "20 µs is the best of 3 within the limits"
     assert chart.line.count("V") == 2, "down once, then level"
     outside = draw_history([_trial(n, 1.0, n, fits=False) for n in range(3)], AXIS)
     assert outside is not None
@@ -37,7 +37,7 @@ def test_the_best_so_far_is_of_what_fits() -> None:
 def test_half_are_at_the_median_or_better() -> None:
     chart = draw_distribution(TRIALS, AXIS)
     assert chart is not None
-    assert chart.words == "33 % are within a tenth of the best; half are at 25.00 µs or better"
+    assert chart.words == "33 % are within a tenth of the best; half are at 25 µs or better"
     assert draw_distribution(TRIALS[1:3], AXIS) is None, "one alone has no spread"
 
 
