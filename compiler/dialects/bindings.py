@@ -59,6 +59,10 @@ class Allotment:
             assert shares is not None, "the verifier has seen it"
             self._left[name], self._rest[name] = list(shares[0]), shares[1]
 
+    def is_whole(self, op: Operation, implementation: str) -> bool:
+        """Whether all operators of an operation's kind are built so."""
+        return self._rest.get(op.name) == implementation and not self._left[op.name]
+
     def take(self, op: Operation, lanes: int) -> list[tuple[int, str | None]]:
         """What one operation is built of in all lanes, in runs of consecutive lanes; None is the library's choice.
 

@@ -9,6 +9,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
+from penstock.compiler.analysis.pairs import PAIRED
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.bindings import Allotment
 from penstock.compiler.dialects.scaling import scaling_of
@@ -46,12 +47,16 @@ class Operators:
 
     library: OperatorLibrary
     allotment: Allotment
+    paired: arith.MuliOp | None = None
+    """The product of which two lanes share an operator, where that is asked for."""
 
     def of(self, op: Operation, bits: int, count: int, *, added: bool) -> list[tuple[int, Operator]]:
         """What the lanes of an operation are built of, and how many of them of each."""
         return [(taken, self._one(op, bits, choice, added)) for taken, choice in self.allotment.take(op, count)]
 
     def _one(self, op: Operation, bits: int, choice: str | None, added: bool) -> Operator:
+        if choice == PAIRED and op is not self.paired:
+            choice = None  # without a partner it is built as any other
         row = OPERATIONS.get(type(op))  # one without a row is refused by the library, under its own name
         name = op.name if row is None else row.operator or op.name
         if name == "arith.divf" and _constant_value(op.operands[0]) == 1:

@@ -7,9 +7,10 @@ int8 product extended to 32 bits is a 16-bit product.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
+from xdsl.dialects import arith
 from xdsl.ir import Block
 from xdsl.ir.affine import AffineMap
 
@@ -28,9 +29,11 @@ from penstock.compiler.analysis.nests import (
     StoreFact,
     Write,
 )
+from penstock.compiler.analysis.pairs import PAIRED, Pairing, narrow_product, pairing_of
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.bindings import Allotment, shares_of
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr
+from penstock.compiler.platforms import Resources
 from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.schedule.bodies import (
     ADDS,
@@ -61,6 +64,15 @@ class FlatStep:
     shape: tuple[int, ...] = ()
     """Of an access."""
     operand_bits: int = 0
+    operators: int = 0
+    """How many there are where lanes share them; 0: one a lane."""
+
+    @property
+    def area(self) -> Resources:
+        """Of all its operators."""
+        return Resources() if self.operator is None else self.operator.area(self.operand_bits) * (
+            self.operators or self.lanes
+        )
 
 
 BodyMemory = dict[Hashable, tuple[FlatBody, Block]]
@@ -138,7 +150,8 @@ class _Flattener:
             self.bits_of[data] = bits
 
     def _map(self, statement: Map) -> None:
-        body, lanes = self._body(statement)
+        pairing = self._pairing(statement)
+        body, lanes = self._body(statement, pairing)
         base, inputs = len(self.steps), [self.steps_of.get(v, ()) for v in statement.inputs]
 
         def resolve(refs: tuple[int, ...]) -> Iterator[int]:
@@ -149,15 +162,24 @@ class _Flattener:
                     yield base + ref
 
         for s in body.steps:
-            lanes_of = s.count * lanes
+            shared = pairing.operators(statement.result.shape) if pairing and s.operator.lanes > 1 else 0
             self.steps.append(
-                FlatStep(s.name, tuple(resolve(s.inputs)), lanes_of, s.bits, s.operator, operand_bits=s.operand_bits)
-            )
+                FlatStep(
+                    s.name, tuple(resolve(s.inputs)), s.count * lanes, s.bits, s.operator,
+                    operand_bits=s.operand_bits, operators=shared,
+                )
+            )  # fmt: skip
         if made := tuple(resolve(body.made_by)):
             self.steps_of[statement.result] = made
         self.bits_of[statement.result] = body.bits
 
-    def _body(self, statement: Map) -> tuple[FlatBody, int]:
+    def _pairing(self, statement: Map) -> Pairing | None:
+        """How lanes share the operators of their product, if it is to be built so and they can."""
+        if self.facts.bindings.get(arith.MuliOp.name) != PAIRED:
+            return None
+        return pairing_of(statement.body.block, statement.lanes, statement.result.shape)
+
+    def _body(self, statement: Map, pairing: Pairing | None) -> tuple[FlatBody, int]:
         """The flat body, and how many times each of its operators is there: once a lane, unless lanes differ."""
         block = statement.body.block
         bits = [self._bits(v) for v in statement.inputs]
@@ -165,9 +187,11 @@ class _Flattener:
         added = any(_adds(user, statement.result) for user in self.facts.statements)
         if not self.alike:
             return flatten_body(block, bits, stepped, self.operators, statement.result.lanes, added), 1
-        key = (id(block), self.bound, added, *bits, *stepped)
+        key = (id(block), self.bound, added, pairing is None, *bits, *stepped)
         if key not in self.memory:
-            self.memory[key] = (flatten_body(block, bits, stepped, self.operators, 1, added), block)
+            product = narrow_product(block) if pairing else None
+            operators = replace(self.operators, paired=product[0]) if product else self.operators
+            self.memory[key] = (flatten_body(block, bits, stepped, operators, 1, added), block)
         return self.memory[key][0], statement.result.lanes
 
     def _reduce(self, statement: Reduce) -> None:

@@ -32,6 +32,8 @@ class Operator:
     dsp: int
     bram18: int
     evidence: str
+    lanes: int = 1
+    """How many lanes share one, where they find each other (`analysis/pairs.py`)."""
 
     @property
     def key(self) -> tuple[tuple[str, ...], int, str]:
@@ -253,6 +255,7 @@ def _operator(fields: Fields) -> Operator:
         dsp=fields.count("dsp", default=0),
         bram18=fields.count("bram18", default=0),
         evidence=fields.text("evidence"),
+        lanes=fields.count("lanes", default=1),
     )
     fields.finish()
     if row.evidence not in _EVIDENCE:

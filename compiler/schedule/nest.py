@@ -310,8 +310,7 @@ class _Scheduler:
         for index, step in enumerate(self.steps):
             for i in step.inputs:
                 last_use[i] = max(last_use[i], self.start[index])
-            if step.operator is not None:
-                parts.append(step.operator.area(step.operand_bits) * step.lanes)
+            parts.append(step.area)
         registers = 0
         for index, step in enumerate(self.steps):
             held = max(0, last_use[index] - self.end[index][0])

@@ -60,7 +60,8 @@ def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
         rows = _rows(inner, library, op, bound)
         latency = min((row.latency for row, _ in rows), default=0)
         if rows and inner is not combining:
-            needed.append(Needed(Fraction(1), tuple(area for _, area in rows)))
+            shared = max(row.lanes for row, _ in rows)
+            needed.append(Needed(Fraction(1, shared), tuple(area * (shared // row.lanes) for row, area in rows)))
         elif rows:
             # a tree of n terms has n - 1; the one that is left where nothing is kept in between may fall away
             needed.append(Needed(Fraction(terms - 1, terms), tuple(area for _, area in rows)))

@@ -59,7 +59,7 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
     """
     wanted = replace(limits, lut=limits.lut * share // 100, dsp=limits.dsp * share // 100)
     allowance = Allowance(wanted)
-    found = model(allowance)
+    found, steps = model(allowance), 1
     for _ in range(_TRIES - 1):
         over = found.figures.resources.share_of(wanted)
         if found.feasible and all(one <= 1 for one in over.values()):
@@ -67,14 +67,32 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
         if max(over, key=lambda name: over[name]) in _MEMORIES and max(over.values()) > 1:
             return _with_fewer_lanes(model, allowance, found, wanted)
         changing = mixed and max(over, key=lambda name: over[name]) == "lut" and over["lut"] > 1
-        lowered = _lowered(allowance, found, wanted, over, changing=changing)
+        lowered = _lowered(allowance, found, wanted, over, steps, changing=changing)
         if lowered == allowance:
             return found  # nothing that fewer lanes would change
         if changing:
             other = model(replace(allowance, changed=lowered.whole.lut))
             if _keeps(other, wanted):
                 return other
+        before, above = found, allowance
         allowance, found = lowered, model(lowered)
+        if steps > 1 and _keeps(found, wanted):
+            return _between(model, allowance, above, found, wanted)
+        # where operators take little of what they were allowed, it has to be lowered by far before they are fewer
+        steps = 2 * steps if found.figures.resources == before.figures.resources else 1
+    return found
+
+
+def _between(model: Callable[[Allowance], J], fits: Allowance, above: Allowance, found: J, wanted: Resources) -> J:
+    """The most that operators may be allowed, between what fits and what does not."""
+    low, high = fits.whole.lut, above.whole.lut
+    for _ in range(_BISECTIONS):
+        middle = round((low * high) ** 0.5)
+        other = model(replace(fits, whole=replace(fits.whole, lut=middle)))
+        if _keeps(other, wanted):
+            low, found = middle, other
+        else:
+            high = middle
     return found
 
 
@@ -110,7 +128,7 @@ def _with_fewer_lanes(model: Callable[[Allowance], J], allowance: Allowance, fou
 
 
 def _lowered(
-    allowance: Allowance, found: Judged, wanted: Resources, over: Mapping[str, float], *, changing: bool
+    allowance: Allowance, found: Judged, wanted: Resources, over: Mapping[str, float], steps: int, *, changing: bool
 ) -> Allowance:
     """Less for operators, by as much as the whole design is over.
 
@@ -122,7 +140,7 @@ def _lowered(
     if changing:
         whole = replace(whole, lut=whole.lut - (used.lut - wanted.lut), dsp=dsp)
     elif excess > 1:
-        whole = replace(whole, lut=int(min(whole.lut, used.lut) / excess * _A_LITTLE_LESS), dsp=dsp)
+        whole = replace(whole, lut=int(min(whole.lut, used.lut) / (excess / _A_LITTLE_LESS) ** steps), dsp=dsp)
     else:
         whole = replace(whole, dsp=dsp)
     one = allowance.one

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.analysis.pairs import PAIRED, narrow_product, pair_up
 from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.schedule import OperatorLibrary, implementations
 
@@ -17,8 +18,9 @@ def binding_choices(operations: Sequence[TensorOp], library: OperatorLibrary) ->
     found: dict[str, tuple[str, ...]] = {}
     for op in operations:
         for operation in bindable(op):
-            if len(known := implementations(library, operation, operand_bits(op))) > 1:
-                found[PARAMETERS[operation]] = known
+            known, name = ways_to_build(op, operation, library), PARAMETERS[operation]
+            if len(known) > max(1, len(found.get(name, ()))):
+                found[name] = known
     return dict(sorted(found.items()))
 
 
@@ -26,11 +28,35 @@ def bindings_of(op: TensorOp, library: OperatorLibrary, settings: Mapping[str, o
     """What a kernel's operators are built of under a setting; what the library takes anyway is not listed."""
     chosen: dict[str, str] = {}
     for operation in bindable(op):
-        known = implementations(library, operation, operand_bits(op))
+        known = ways_to_build(op, operation, library)
         choice = str(settings.get(PARAMETERS[operation], ""))
         if choice in known[1:]:
             chosen[operation] = choice
     return chosen
+
+
+def ways_to_build(op: TensorOp, operation: str, library: OperatorLibrary) -> tuple[str, ...]:
+    """What a kernel's operators of one kind can be built of, the library's own choice first."""
+    known = implementations(library, operation, operand_bits(op))
+    return known if narrow_product(op.op.body.block) else tuple(name for name in known if name != PAIRED)
+
+
+def shared_product(op: TensorOp, lanes: Sequence[int]) -> int | None:
+    """How many multipliers lanes take in pairs, so many of them along each dim; None where none find each other."""
+    found = narrow_product(op.op.body.block)
+    if found is None:
+        return None
+    pairing = pair_up(lanes, [op.operand_maps[factor.index].used_dims() for factor in found[1]])
+    return None if pairing is None else pairing.operators(lanes)
+
+
+def paired_dims(op: TensorOp) -> tuple[int, ...]:
+    """The dims along which neighbouring lanes multiply the same factor."""
+    found = narrow_product(op.op.body.block)
+    if found is None:
+        return ()
+    left, right = (op.operand_maps[factor.index].used_dims() for factor in found[1])
+    return tuple(sorted(set(left) ^ set(right)))
 
 
 def operand_bits(op: TensorOp) -> int:

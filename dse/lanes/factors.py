@@ -41,6 +41,7 @@ def pareto_lanes(
     at_most: tuple[tuple[int, int], ...] = (),
     only: Allowed = (),
     tensors: tuple[tuple[int, ...], ...] = (),
+    paired: tuple[int, ...] = (),
 ) -> tuple[Lanes, ...]:
     """Ways to unroll with at most `most` lanes of which none is beaten in both lanes and cycles, the fastest first.
 
@@ -48,7 +49,8 @@ def pareto_lanes(
     one where the others have lanes enough.
     Of equals the one with more lanes along reductions: their sums are added up before anything is kept, so
     fewer partial results need memory, and fewer results leave at once. With `tensors`, the dims of each that the kernel
-    meets, the one that meets the fewest words of them in an iteration.
+    meets, the one that meets the fewest words of them in an iteration. Along one of the dims `paired` the number of
+    lanes is even, so that all have a partner, unless there is one lane only.
     """
     caps, allowed = dict(at_most), dict(only)
     choices = [
@@ -57,7 +59,10 @@ def pareto_lanes(
     ]
     unrolls = np.stack([axis.ravel() for axis in np.meshgrid(*choices, indexing="ij")], axis=1) if trips else _NO_LOOPS
     counts = unrolls.prod(axis=1)
-    unrolls, counts = unrolls[counts <= most], counts[counts <= most]
+    allowed_counts = counts <= most
+    if paired:
+        allowed_counts &= (counts == 1) | (unrolls[:, list(paired)] % 2 == 0).any(axis=1)
+    unrolls, counts = unrolls[allowed_counts], counts[allowed_counts]
     words = sum([unrolls[:, dims].prod(axis=1) for dims in tensors], np.zeros(len(counts), np.int64))
     summed = unrolls[:, reductions].prod(axis=1)
     held = unrolls[:, list(allowed)].prod(axis=1)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.analysis.pairs import PAIRED
 from penstock.compiler.dialects.bindings import mixture
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.platforms import Resources
@@ -50,8 +51,10 @@ def changeable_in_a_lane(op: TensorOp, library: OperatorLibrary, bindings: Mappi
     for operation in bindable(op):
         known = implementations(library, operation, operand_bits(op))
         here = row_of(op, operation, library, bindings.get(operation, known[0]))
+        if here.lanes > 1:
+            continue  # lanes that share an operator do so all together
         count = sum(inner.name == operation and not scaling_of(inner) for inner in op.op.body.block.ops)
-        for name in [name for name in known if name != here.binding][:1]:
+        for name in [name for name in known if name not in (here.binding, PAIRED)][:1]:
             there, bits = row_of(op, operation, library, name), operand_bits(op)
             found.append(Changeable(op.layer, operation, count, here, there, here.area(bits) - there.area(bits)))
     return found

@@ -19,7 +19,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources, load_platform, total
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.compiler.transforms.pad_dims import Dims
-from penstock.dse.lanes.binding import bindings_of, operand_bits
+from penstock.dse.lanes.binding import bindings_of, operand_bits, paired_dims, shared_product
 from penstock.dse.lanes.factors import Lanes, cheapest, pareto_lanes, useful_factors
 from penstock.dse.lanes.mixing import (
     Changeable,
@@ -50,6 +50,7 @@ class KnownLanes:
     """What was found about single lanes, whatever there may be of them: fitters of one graph and library share it."""
 
     costs: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
+    shared: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
     least: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
     changeable: dict[OfLane, list[Changeable]] = field(default_factory=dict[OfLane, list[Changeable]])
     bindings: dict[OfLane, dict[str, str]] = field(default_factory=dict[OfLane, dict[str, str]])
@@ -193,7 +194,7 @@ class Fitter:
             return {op.layer: 1.0 for op in operations}
         limits, roots = load_platform(self.platform).limits, dict[str, float]()
         for op in operations:
-            lane = self.lane_cost(op, "")
+            lane = self.lane_cost(op, "") * 2 + self.shared_cost(op)  # of two lanes, which may share an operator
             share = lane.lut / max(1, limits.lut) + lane.dsp / max(1, limits.dsp)
             roots[op.layer] = sqrt(op.work * max(share, 1 / max(1, limits.lut)))
         longest = max(roots.values())
@@ -212,8 +213,23 @@ class Fitter:
     def _leaders(self) -> Mapping[str, TensorOp | None]:
         return {op.layer: leader_of(op, self.graph) for op in self.graph.operations}
 
+    def shared_cost(self, op: TensorOp) -> Resources:
+        """One of the operators that two lanes share, if any do."""
+        key = (op.layer, "", self.multipliers)
+        if key not in self.known.shared:
+            rows = [row_of(op, name, self.library, choice) for name, choice in self.bindings(op, "").items()]
+            self.known.shared[key] = total([row.area(operand_bits(op)) for row in rows if row.lanes > 1])
+        return self.known.shared[key]
+
+    def _area_shared(self, op: TensorOp, lanes: Lanes) -> Resources:
+        """What lanes have in common."""
+        if not (one := self.shared_cost(op)).dsp:
+            return one
+        found = shared_product(op, lanes.unroll)
+        return one * (lanes.count if found is None else found)
+
     def lane_cost(self, op: TensorOp, adders: str) -> Resources:
-        """The operators of one lane."""
+        """The operators of one lane that are its own."""
         key = (op.layer, adders, self.multipliers)
         if key not in self.known.costs:
             self.known.costs[key] = self._lane_cost(op, adders)
@@ -223,7 +239,8 @@ class Fitter:
         bits, bindings = operand_bits(op), self.bindings(op, adders)
         scales = self.library.knows("scale")
         inside = [i.name for i in op.op.body.block.ops if not (scales and scaling_of(i)) and self.library.knows(i.name)]
-        return total([row_of(op, name, self.library, bindings.get(name)).area(bits) for name in inside])
+        rows = [row_of(op, name, self.library, bindings.get(name)) for name in inside]
+        return total([row.area(bits) for row in rows if row.lanes == 1])
 
     def changeable(self, op: TensorOp, walk: KernelWalk) -> list[Changeable]:
         """The operators of one lane that may be built of something else where their own kind does not suffice."""
@@ -266,16 +283,18 @@ class Fitter:
         return walks[op.layer] if leader is None else self._walk(leader, walks)
 
     def _options(self, op: TensorOp, walk: KernelWalk, limits: Resources, sizes: Sizes) -> tuple[Lanes, ...]:
-        cost = self.least_cost(op, walk)
+        cost = self.least_cost(op, walk) * 2 + self.shared_cost(op)  # of two lanes
         dsp, lut = (limits.dsp, limits.lut) if self.one is None else (self.one.dsp, self.one.lut)
         dsp, lut = min(dsp, limits.dsp), min(lut, limits.lut)
-        most = min(dsp // cost.dsp if cost.dsp else 1 << 20, lut // cost.lut if cost.lut else 1 << 20)
+        most = min(2 * dsp // cost.dsp if cost.dsp else 1 << 20, 2 * lut // cost.lut if cost.lut else 1 << 20)
         trips = self.trips(op, sizes)
         most = max(1, min(most, prod(trips), self.most_lanes or most))
         table = 1 << (most - 1).bit_length()  # what is more does not fit; limits that are nearly equal share a table
         tensors = tensor_dims(op) if walk.compact else ()
         only = tuple(self._frame_lanes[op.layer].items()) if walk.frame else ()
-        found = pareto_lanes(trips, op.reductions, table, walk.at_most, only, tensors)
+        paired = paired_dims(op) if self.shared_cost(op).dsp else ()
+        paired = tuple(d for d in paired if trips[d] % 2 == 0 and dict(walk.at_most).get(d, 2) > 1)
+        found = pareto_lanes(trips, op.reductions, table, walk.at_most, only, tensors, paired)
         return found if self.one is None else tuple(lanes for lanes in found if lanes.count <= most)
 
     @cached_property
@@ -302,7 +321,7 @@ class Fitter:
             if chosen is None:
                 return None
             found[op.layer] = chosen
-            least = least + self.least_cost(op, walk) * chosen.count
+            least = least + self.least_cost(op, walk) * chosen.count + self._area_shared(op, chosen)
             count += chosen.count if leader is None and op.layer not in self.fixed else 0
             if least.dsp > limits.dsp or least.lut > limits.lut or (self.most_lanes and count > self.most_lanes):
                 return None
@@ -317,7 +336,7 @@ class Fitter:
         area, candidates = Resources(), list[Changeable]()
         for op in self.graph.operations:
             walk, count = self._walk(op, walks), lanes[op.layer].count
-            area = area + self.lane_cost(op, walk.adders) * count
+            area = area + self.lane_cost(op, walk.adders) * count + self._area_shared(op, lanes[op.layer])
             candidates += [replace(one, count=one.count * count) for one in self.changeable(op, walk)]
         return changes_towards(area, limits, candidates)
 

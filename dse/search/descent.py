@@ -12,10 +12,12 @@ from math import prod
 from random import Random
 
 from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.analysis.pairs import PAIRED
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import DIES, shortage
+from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.lanes.neighbours import follow
 from penstock.dse.space.external import PREFETCH
 from penstock.dse.space.fitted import BUILT, BURST, CAPPED, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE, WALK, Allowance
@@ -143,6 +145,8 @@ class _Descent:
         kinds = [{**plain, **self._built(kind)} for kind in self._adders()] or [plain]
         if self.fitting.mixed():
             kinds += [mixed, {**mixed, **{name: True for name in plain if name.startswith(f"{COMPACT}.")}}]
+        if PAIRED in self.choices.get(MULTIPLIERS, ()):
+            kinds += [{**state, MULTIPLIERS: PAIRED} for state in kinds]
         found: list[Evaluation] = []
         for state in self._grouped(kinds):
             for sizes in ({}, self._sizes(state, Allowance(self.evaluator.may_use)), self._smooth):

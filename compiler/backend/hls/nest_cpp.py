@@ -20,7 +20,8 @@ from penstock.compiler.backend.hls import nest_values, pragmas
 from penstock.compiler.backend.hls.arrays_cpp import ArrayLayout, divided
 from penstock.compiler.backend.hls.bind_cpp import runs_of
 from penstock.compiler.backend.hls.lines import CppLines, extents, subscripts, word_type
-from penstock.compiler.backend.hls.nest_values import is_reduced, is_single_slot, is_start, lane_shape, project, twin
+from penstock.compiler.backend.hls.nest_values import is_reduced, is_single_slot, is_start, lane_shape, twin
+from penstock.compiler.backend.hls.pairs_cpp import PairsCpp, arguments_at
 from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body, emit_constants
 from penstock.compiler.backend.hls.token_cpp import pieces, read_pieces, whole_declaration, write_pieces
@@ -267,11 +268,12 @@ class NestCpp:
         constants, single = self._constants(op.body.block), prod(lane_shape(op.result)) == 1
         if not single:
             self._declare(op.result, label)
+        if (pairs := PairsCpp.of(op, self.allotment)) is not None:
+            for lines, index, result in pairs.emit(self.out, self._at, constants, self.layer, self._fresh):
+                self.out.add(*lines, f"{self._at(op.result, index)} = {result};")
+            return
         for index, choices in self._lanes(op.body.block, lane_shape(op.result)):
-            arguments = [
-                self._at(value, [project(e, index) for e in lanes.data.results])
-                for value, lanes in zip(op.inputs, op.lanes, strict=True)
-            ]
+            arguments = arguments_at(op, index, self._at)
             lines, result = emit_body(op.body.block, arguments, constants, self.layer, self._fresh, choices)
             self.out.add(*lines)
             if single:

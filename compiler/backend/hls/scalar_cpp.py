@@ -116,19 +116,20 @@ def emit_body(
     layer: str,
     fresh: Callable[[str], str],
     choices: Mapping[Operation, str],
+    made: Mapping[SSAValue, str] | None = None,
 ) -> tuple[list[str], str]:
     """A scalar body as statements and the expression of its result. Inputs are C++ expressions.
 
-    `choices` says what some of its operations are to be built of.
+    `choices` says what some of its operations are to be built of, `made` which of its values are there already.
     """
-    names: dict[SSAValue, str] = {**dict(zip(block.args, arguments, strict=True)), **constants}
+    names: dict[SSAValue, str] = {**dict(zip(block.args, arguments, strict=True)), **constants, **(made or {})}
     lines: list[str] = []
     terminator = block.last_op
     assert terminator is not None
     for op in block.ops:
         if op is terminator:
             break
-        if isinstance(op, arith.ConstantOp) or _is_hidden(op):
+        if isinstance(op, arith.ConstantOp) or _is_hidden(op) or op.results[0] in names:
             continue
         factors = _narrow_factors(op)
         if factors is not None:

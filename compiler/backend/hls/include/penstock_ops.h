@@ -34,6 +34,22 @@ template <typename T> inline typename bits<T>::modular modular(T x) { return (ty
 template <typename T> inline T add(T a, T b) { return wrap<T>(modular(a) + modular(b)); }
 template <typename T> inline T sub(T a, T b) { return wrap<T>(modular(a) - modular(b)); }
 template <typename T> inline T mul(T a, T b) { return wrap<T>(modular(a) * modular(b)); }
+
+// first * common and second * common by one multiplier. 18 bits apart in one number, two factors of 8 bits are one of 26,
+// and a DSP slice multiplies 27 bits by 18; what the lower product borrows of the upper one is given back.
+template <typename T, typename A, typename B> inline void two_products(A first, A second, B common, T &one, T &other) {
+#pragma HLS INLINE
+    const ap_int<27> both = (int32_t)first * (1 << 18) + (int32_t)second;
+    const ap_int<8> factor = (int32_t)common;
+    ap_int<35> product;
+#pragma HLS BIND_OP variable=product op=mul impl=dsp
+    product = both * factor;
+    const ap_int<18> lower = product;
+    const ap_int<17> upper = (product >> 18) + ((product >> 17) & 1);
+    one = (T)(int64_t)upper;
+    other = (T)(int64_t)lower;
+}
+
 template <typename T> inline T shl(T a, T b) { return wrap<T>(raw(a) << (int)b); }
 template <typename T> inline T lshr(T a, T b) { return wrap<T>(raw(a) >> (int)b); }
 template <typename T> inline T min(T a, T b) { return a < b ? a : b; }
