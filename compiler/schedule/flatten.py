@@ -70,9 +70,8 @@ class FlatStep:
     @property
     def area(self) -> Resources:
         """Of all its operators."""
-        return Resources() if self.operator is None else self.operator.area(self.operand_bits) * (
-            self.operators or self.lanes
-        )
+        one = Resources() if self.operator is None else self.operator.area(self.operand_bits)
+        return one * (self.operators or self.lanes)
 
 
 BodyMemory = dict[Hashable, tuple[FlatBody, Block]]

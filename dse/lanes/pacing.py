@@ -14,17 +14,16 @@ from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.analysis.spatial import frame_lanes, spatial_loops
 from penstock.compiler.design import KernelDesign
 from penstock.compiler.dialects.affine import projected_dims
-from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.platforms import Resources, load_platform, total
+from penstock.compiler.platforms import Resources, load_platform
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.compiler.transforms.pad_dims import Dims
-from penstock.dse.lanes.binding import bindings_of, operand_bits, paired_dims, shared_product
+from penstock.dse.lanes.binding import paired_dims
+from penstock.dse.lanes.costs import KnownLanes, LaneCosts
 from penstock.dse.lanes.factors import Lanes, cheapest, pareto_lanes, useful_factors
 from penstock.dse.lanes.mixing import (
     Changeable,
     Changes,
-    changeable_in_a_lane,
     changes_towards,
     row_of,
     slowest_running_sum,
@@ -39,21 +38,6 @@ NO_PADDING: Sizes = {}
 MOST_PADDING = 1.06
 _STORED = 3
 """Stages of a running sum besides its adder: the word is loaded, stored, and seen by the next load."""
-
-
-OfLane = tuple[str, str, str]
-"""A layer, what its adders are built of, and its multipliers."""
-
-
-@dataclass(frozen=True)
-class KnownLanes:
-    """What was found about single lanes, whatever there may be of them: fitters of one graph and library share it."""
-
-    costs: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
-    shared: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
-    least: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
-    changeable: dict[OfLane, list[Changeable]] = field(default_factory=dict[OfLane, list[Changeable]])
-    bindings: dict[OfLane, dict[str, str]] = field(default_factory=dict[OfLane, dict[str, str]])
 
 
 @dataclass(frozen=True)
@@ -113,6 +97,10 @@ class Fitter:
             if pace < best:
                 best, found = pace, {**found, number: padded}
         return found
+
+    @cached_property
+    def costs(self) -> LaneCosts:
+        return LaneCosts(self.library, self.multipliers, frozenset(self.fixed), self.known)
 
     @cached_property
     def held(self) -> frozenset[int]:
@@ -194,7 +182,7 @@ class Fitter:
             return {op.layer: 1.0 for op in operations}
         limits, roots = load_platform(self.platform).limits, dict[str, float]()
         for op in operations:
-            lane = self.lane_cost(op, "") * 2 + self.shared_cost(op)  # of two lanes, which may share an operator
+            lane = self.costs.of_lane(op, "") * 2 + self.costs.shared(op)  # of two lanes, which may share an operator
             share = lane.lut / max(1, limits.lut) + lane.dsp / max(1, limits.dsp)
             roots[op.layer] = sqrt(op.work * max(share, 1 / max(1, limits.lut)))
         longest = max(roots.values())
@@ -213,77 +201,13 @@ class Fitter:
     def _leaders(self) -> Mapping[str, TensorOp | None]:
         return {op.layer: leader_of(op, self.graph) for op in self.graph.operations}
 
-    def shared_cost(self, op: TensorOp) -> Resources:
-        """One of the operators that two lanes share, if any do."""
-        key = (op.layer, "", self.multipliers)
-        if key not in self.known.shared:
-            rows = [row_of(op, name, self.library, choice) for name, choice in self.bindings(op, "").items()]
-            self.known.shared[key] = total([row.area(operand_bits(op)) for row in rows if row.lanes > 1])
-        return self.known.shared[key]
-
-    def _area_shared(self, op: TensorOp, lanes: Lanes) -> Resources:
-        """What lanes have in common."""
-        if not (one := self.shared_cost(op)).dsp:
-            return one
-        found = shared_product(op, lanes.unroll)
-        return one * (lanes.count if found is None else found)
-
-    def lane_cost(self, op: TensorOp, adders: str) -> Resources:
-        """The operators of one lane that are its own."""
-        key = (op.layer, adders, self.multipliers)
-        if key not in self.known.costs:
-            self.known.costs[key] = self._lane_cost(op, adders)
-        return self.known.costs[key]
-
-    def _lane_cost(self, op: TensorOp, adders: str) -> Resources:
-        bits, bindings = operand_bits(op), self.bindings(op, adders)
-        scales = self.library.knows("scale")
-        inside = [i.name for i in op.op.body.block.ops if not (scales and scaling_of(i)) and self.library.knows(i.name)]
-        rows = [row_of(op, name, self.library, bindings.get(name)) for name in inside]
-        return total([row.area(bits) for row in rows if row.lanes == 1])
-
-    def changeable(self, op: TensorOp, walk: KernelWalk) -> list[Changeable]:
-        """The operators of one lane that may be built of something else where their own kind does not suffice."""
-        if not walk.mixed or op.layer in self.fixed:
-            return []
-        key = (op.layer, walk.adders, self.multipliers)
-        if key not in self.known.changeable:
-            found = changeable_in_a_lane(op, self.library, self.bindings(op, walk.adders))
-            self.known.changeable[key] = found
-        return self.known.changeable[key]
-
-    def least_cost(self, op: TensorOp, walk: KernelWalk) -> Resources:
-        """What one lane takes at least of each resource, whatever its operators are built of."""
-        key = (op.layer, walk.adders, self.multipliers)
-        if not walk.mixed or op.layer in self.fixed:
-            return self.lane_cost(op, walk.adders)
-        if key not in self.known.least:
-            self.known.least[key] = self._least_cost(op, walk)
-        return self.known.least[key]
-
-    def _least_cost(self, op: TensorOp, walk: KernelWalk) -> Resources:
-        cost = self.lane_cost(op, walk.adders)
-        if not (changeable := self.changeable(op, walk)):
-            return cost
-        saved = [one.saved * one.count for one in changeable]
-        lut, dsp = sum(max(0, s.lut) for s in saved), sum(max(0, s.dsp) for s in saved)
-        return replace(cost, lut=cost.lut - lut, dsp=cost.dsp - dsp)
-
-    def bindings(self, op: TensorOp, adders: str) -> dict[str, str]:
-        """What a kernel's design record says of its operators; nothing where it is the library's own choice."""
-        key = (op.layer, adders, self.multipliers)
-        if key not in self.known.bindings:
-            wanted = {"adders": adders, "multipliers": self.multipliers}
-            self.known.bindings[key] = bindings_of(op, self.library, wanted)
-        return dict(self.known.bindings[key])
-
     def _walk(self, op: TensorOp, walks: Mapping[str, KernelWalk]) -> KernelWalk:
         """A kernel's own walk, or that of what it goes along with."""
         leader = self.leader(op)
         return walks[op.layer] if leader is None else self._walk(leader, walks)
 
     def _options(self, op: TensorOp, walk: KernelWalk, limits: Resources, sizes: Sizes) -> tuple[Lanes, ...]:
-        cost = self.least_cost(op, walk) * 2 + self.shared_cost(op)  # of two lanes
+        cost = self.costs.least(op, walk) * 2 + self.costs.shared(op)  # of two lanes
         dsp, lut = (limits.dsp, limits.lut) if self.one is None else (self.one.dsp, self.one.lut)
         dsp, lut = min(dsp, limits.dsp), min(lut, limits.lut)
         most = min(2 * dsp // cost.dsp if cost.dsp else 1 << 20, 2 * lut // cost.lut if cost.lut else 1 << 20)
@@ -292,7 +216,7 @@ class Fitter:
         table = 1 << (most - 1).bit_length()  # what is more does not fit; limits that are nearly equal share a table
         tensors = tensor_dims(op) if walk.compact else ()
         only = tuple(self._frame_lanes[op.layer].items()) if walk.frame else ()
-        paired = paired_dims(op) if self.shared_cost(op).dsp else ()
+        paired = paired_dims(op) if self.costs.shared(op).dsp else ()
         paired = tuple(d for d in paired if trips[d] % 2 == 0 and dict(walk.at_most).get(d, 2) > 1)
         found = pareto_lanes(trips, op.reductions, table, walk.at_most, only, tensors, paired)
         return found if self.one is None else tuple(lanes for lanes in found if lanes.count <= most)
@@ -321,7 +245,7 @@ class Fitter:
             if chosen is None:
                 return None
             found[op.layer] = chosen
-            least = least + self.least_cost(op, walk) * chosen.count + self._area_shared(op, chosen)
+            least = least + self.costs.least(op, walk) * chosen.count + self.costs.of_pairs(op, chosen.unroll)
             count += chosen.count if leader is None and op.layer not in self.fixed else 0
             if least.dsp > limits.dsp or least.lut > limits.lut or (self.most_lanes and count > self.most_lanes):
                 return None
@@ -336,8 +260,8 @@ class Fitter:
         area, candidates = Resources(), list[Changeable]()
         for op in self.graph.operations:
             walk, count = self._walk(op, walks), lanes[op.layer].count
-            area = area + self.lane_cost(op, walk.adders) * count + self._area_shared(op, lanes[op.layer])
-            candidates += [replace(one, count=one.count * count) for one in self.changeable(op, walk)]
+            area = area + self.costs.of_lane(op, walk.adders) * count + self.costs.of_pairs(op, lanes[op.layer].unroll)
+            candidates += [replace(one, count=one.count * count) for one in self.costs.changeable(op, walk)]
         return changes_towards(area, limits, candidates)
 
     def _single(self, op: TensorOp, sizes: Sizes) -> Lanes:
@@ -384,8 +308,8 @@ class Fitter:
 
     def _mixed(self, op: TensorOp, walk: KernelWalk, lanes: Lanes, changes: Changes) -> dict[str, str]:
         """What a kernel's record says of its operators, some of which are changed."""
-        bindings = self.bindings(op, walk.adders)
-        for one in self.changeable(op, walk):
+        bindings = self.costs.bindings(op, walk.adders)
+        for one in self.costs.changeable(op, walk):
             changed = changes.get((op.layer, one.operation), 0)
             if changed:
                 bindings[one.operation] = replace(one, count=one.count * lanes.count).binding(changed)
@@ -399,12 +323,12 @@ class Fitter:
         if not op.reductions or not isinstance(source, OpResult):
             return 1
         name = source.op.name
-        for one in self.changeable(op, walk):
+        for one in self.costs.changeable(op, walk):
             if one.operation == name:
                 running = prod(n for d, n in enumerate(lanes.unroll) if d not in op.reductions)
                 changed = changes.get((op.layer, name), 0)
                 return slowest_running_sum(replace(one, count=one.count * lanes.count), changed, running) + _STORED
-        return row_of(op, name, self.library, self.bindings(op, walk.adders).get(name)).latency + _STORED
+        return row_of(op, name, self.library, self.costs.bindings(op, walk.adders).get(name)).latency + _STORED
 
 
 def tensor_dims(op: TensorOp) -> tuple[tuple[int, ...], ...]:

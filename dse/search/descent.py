@@ -12,7 +12,6 @@ from math import prod
 from random import Random
 
 from penstock.compiler.analysis.graph import TensorOp
-from penstock.compiler.analysis.pairs import PAIRED
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
@@ -120,6 +119,8 @@ class _Descent:
                     state[name] = draw.choice(self.choices[name])
         if draw.random() < 0.3:
             state |= self._smooth
+        if (others := self._other_multipliers(state)) and draw.random() < 0.3:
+            state = draw.choice(others)
         return state
 
     def _descend(self, best: Evaluation, rounds: int, *, anchored: bool = True) -> Evaluation:
@@ -128,6 +129,7 @@ class _Descent:
         for _ in range(rounds):
             before = best
             best = self._best_of(self._capped(best), best)
+            best = self._best_of(self._other_multipliers(best.params), best)
             best = self._best_of(self._shared_out(best), best)
             best = self._best_of(self._regrouped(best), best)
             for moves in (self._small_moves, self._other_walks, self._small_moves):
@@ -145,9 +147,8 @@ class _Descent:
         kinds = [{**plain, **self._built(kind)} for kind in self._adders()] or [plain]
         if self.fitting.mixed():
             kinds += [mixed, {**mixed, **{name: True for name in plain if name.startswith(f"{COMPACT}.")}}]
-        if PAIRED in self.choices.get(MULTIPLIERS, ()):
-            kinds += [{**state, MULTIPLIERS: PAIRED} for state in kinds]
-        found: list[Evaluation] = []
+        found = [e for state in kinds for way in self._other_multipliers(state) if (e := self._evaluate(way))]
+        kinds = [self._with_best_multipliers(state) for state in kinds]
         for state in self._grouped(kinds):
             for sizes in ({}, self._sizes(state, Allowance(self.evaluator.may_use)), self._smooth):
                 evaluation = self._evaluate({**state, **sizes})
@@ -162,6 +163,16 @@ class _Descent:
                 where=self.evaluator.program.name, hint="take a larger platform, or relax the limits",
             )  # fmt: skip
         return sorted(found, key=_rank)
+
+    def _with_best_multipliers(self, state: State) -> State:
+        """A state with whatever products are best built of, where there is a choice."""
+        ways = [state, *self._other_multipliers(state)]
+        found = [(_rank(evaluation), n) for n, way in enumerate(ways) if (evaluation := self._evaluate(way))]
+        return ways[min(found)[1]] if found else state
+
+    def _other_multipliers(self, state: Mapping[str, Value]) -> list[State]:
+        kinds = self.choices.get(MULTIPLIERS, ())
+        return [{**state, MULTIPLIERS: kind} for kind in kinds if kind != state.get(MULTIPLIERS)]
 
     def _grouped(self, kinds: list[State]) -> list[State]:
         """What does not fit together may fit in groups: with as much memory between kernels as fits."""

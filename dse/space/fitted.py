@@ -16,8 +16,9 @@ from penstock.compiler.design import KernelDesign
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import OperatorLibrary, implementations
 from penstock.dse.lanes.binding import ADDERS, PARAMETERS, bindable, operand_bits
+from penstock.dse.lanes.costs import KnownLanes
 from penstock.dse.lanes.factors import useful_factors
-from penstock.dse.lanes.pacing import MOST_PADDING, NO_PADDING, Fitter, KnownLanes, Sizes
+from penstock.dse.lanes.pacing import MOST_PADDING, NO_PADDING, Fitter, Sizes
 from penstock.dse.lanes.stores import Stores
 from penstock.dse.lanes.walks import FEW, KernelWalk
 

@@ -11,8 +11,9 @@ from penstock.compiler.design import KernelDesign
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.dse.lanes.binding import ADDERS, binding_choices
+from penstock.dse.lanes.costs import KnownLanes
 from penstock.dse.lanes.neighbours import follow
-from penstock.dse.lanes.pacing import NO_PADDING, Fitter, KnownLanes, Sizes
+from penstock.dse.lanes.pacing import NO_PADDING, Fitter, Sizes
 from penstock.dse.lanes.stores import Stores, walked_frames
 from penstock.dse.lanes.walks import KernelWalk
 from penstock.dse.space.orders import AS_OTHERS, ORDER_CONNECTED, ORDER_PARALLEL, named_order, order_of

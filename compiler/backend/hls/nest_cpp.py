@@ -26,7 +26,6 @@ from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body, emit_constants
 from penstock.compiler.backend.hls.token_cpp import pieces, read_pieces, whole_declaration, write_pieces
 from penstock.compiler.dialects import nest, stream
-from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.bindings import Allotment, bindings_of
 from penstock.compiler.dialects.directives import MemoryDeclaration
 from penstock.compiler.dialects.nest import GuardAttr
@@ -206,15 +205,7 @@ class NestCpp:
         return name + suffix
 
     def _linear(self, expressions: Sequence[AffineExpr], strides: Sequence[int], divisor: int = 1) -> str:
-        """`sum(stride * expression) / divisor` in the loop counters; every part of the sum is a multiple of it."""
-        names = self.loop_names
-        factors, offset = [0] * len(names), 0
-        for expression, stride in zip(expressions, strides, strict=True):
-            offset += stride * expression.eval([0] * len(names), [])
-            for loop, factor in enumerate(coefficients(expression, len(names))):
-                factors[loop] += stride * factor
-        terms = [times(name, factor // divisor) for name, factor in zip(names, factors, strict=True) if factor]
-        return total([*terms, str(offset // divisor)])
+        return nest_values.linear_place(self.loop_names, expressions, strides, divisor)
 
     # -- values
 
@@ -273,8 +264,8 @@ class NestCpp:
                 self.out.add(*lines, f"{self._at(op.result, index)} = {result};")
             return
         for index, choices in self._lanes(op.body.block, lane_shape(op.result)):
-            arguments = arguments_at(op, index, self._at)
-            lines, result = emit_body(op.body.block, arguments, constants, self.layer, self._fresh, choices)
+            given = arguments_at(op, index, self._at)
+            lines, result = emit_body(op.body.block, given, constants, self.layer, self._fresh, choices)
             self.out.add(*lines)
             if single:
                 self._single(op.result, label, result)

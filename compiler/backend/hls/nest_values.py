@@ -8,6 +8,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import vector_type
@@ -48,6 +49,19 @@ def project(expression: AffineExpr, index: Sequence[str]) -> str:
         return index[expression.position]
     assert isinstance(expression, AffineConstantExpr)
     return str(expression.value)
+
+
+def linear_place(
+    names: Sequence[str], expressions: Sequence[AffineExpr], strides: Sequence[int], divisor: int = 1
+) -> str:
+    """`sum(stride * expression) / divisor` in loop counters of these names; every part is a multiple of it."""
+    factors, offset = [0] * len(names), 0
+    for expression, stride in zip(expressions, strides, strict=True):
+        offset += stride * expression.eval([0] * len(names), [])
+        for loop, factor in enumerate(coefficients(expression, len(names))):
+            factors[loop] += stride * factor
+    terms = [times(name, factor // divisor) for name, factor in zip(names, factors, strict=True) if factor]
+    return total([*terms, str(offset // divisor)])
 
 
 def condition(guard: GuardAttr, names: Sequence[str]) -> str:

@@ -1,0 +1,103 @@
+"""What lanes of a kernel take: each its own operators, and those that two of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.dialects.scaling import scaling_of
+from penstock.compiler.platforms import Resources, total
+from penstock.compiler.schedule import OperatorLibrary
+from penstock.dse.lanes.binding import bindings_of, operand_bits, shared_product
+from penstock.dse.lanes.mixing import Changeable, changeable_in_a_lane, row_of
+from penstock.dse.lanes.walks import KernelWalk
+
+OfLane = tuple[str, str, str]
+"""A layer, what its adders are built of, and its multipliers."""
+
+
+@dataclass(frozen=True)
+class KnownLanes:
+    """What was found about single lanes, whatever there may be of them: fitters of one graph and library share it."""
+
+    costs: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
+    shared: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
+    least: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
+    changeable: dict[OfLane, list[Changeable]] = field(default_factory=dict[OfLane, list[Changeable]])
+    bindings: dict[OfLane, dict[str, str]] = field(default_factory=dict[OfLane, dict[str, str]])
+
+
+@dataclass(frozen=True)
+class LaneCosts:
+    """Of kernels on one library, with one kind of multipliers; layers in `fixed` are as somebody decided."""
+
+    library: OperatorLibrary
+    multipliers: str
+    fixed: frozenset[str]
+    known: KnownLanes
+
+    def shared(self, op: TensorOp) -> Resources:
+        """One of the operators that two lanes share, if any do."""
+        key = (op.layer, "", self.multipliers)
+        if key not in self.known.shared:
+            rows = [row_of(op, name, self.library, choice) for name, choice in self.bindings(op, "").items()]
+            self.known.shared[key] = total([row.area(operand_bits(op)) for row in rows if row.lanes > 1])
+        return self.known.shared[key]
+
+    def of_pairs(self, op: TensorOp, unroll: Sequence[int]) -> Resources:
+        """All that lanes have in common, unrolled so."""
+        if not (one := self.shared(op)).dsp:
+            return one
+        found = shared_product(op, unroll)
+        return one * (prod(unroll) if found is None else found)
+
+    def of_lane(self, op: TensorOp, adders: str) -> Resources:
+        """The operators of one lane that are its own."""
+        key = (op.layer, adders, self.multipliers)
+        if key not in self.known.costs:
+            self.known.costs[key] = self._of_lane(op, adders)
+        return self.known.costs[key]
+
+    def _of_lane(self, op: TensorOp, adders: str) -> Resources:
+        bits, bindings = operand_bits(op), self.bindings(op, adders)
+        scales = self.library.knows("scale")
+        inside = [i.name for i in op.op.body.block.ops if not (scales and scaling_of(i)) and self.library.knows(i.name)]
+        rows = [row_of(op, name, self.library, bindings.get(name)) for name in inside]
+        return total([row.area(bits) for row in rows if row.lanes == 1])
+
+    def changeable(self, op: TensorOp, walk: KernelWalk) -> list[Changeable]:
+        """The operators of one lane that may be built of something else where their own kind does not suffice."""
+        if not walk.mixed or op.layer in self.fixed:
+            return []
+        key = (op.layer, walk.adders, self.multipliers)
+        if key not in self.known.changeable:
+            found = changeable_in_a_lane(op, self.library, self.bindings(op, walk.adders))
+            self.known.changeable[key] = found
+        return self.known.changeable[key]
+
+    def least(self, op: TensorOp, walk: KernelWalk) -> Resources:
+        """What one lane takes at least of each resource, whatever its operators are built of."""
+        key = (op.layer, walk.adders, self.multipliers)
+        if not walk.mixed or op.layer in self.fixed:
+            return self.of_lane(op, walk.adders)
+        if key not in self.known.least:
+            self.known.least[key] = self._least(op, walk)
+        return self.known.least[key]
+
+    def _least(self, op: TensorOp, walk: KernelWalk) -> Resources:
+        cost = self.of_lane(op, walk.adders)
+        if not (changeable := self.changeable(op, walk)):
+            return cost
+        saved = [one.saved * one.count for one in changeable]
+        lut, dsp = sum(max(0, s.lut) for s in saved), sum(max(0, s.dsp) for s in saved)
+        return replace(cost, lut=cost.lut - lut, dsp=cost.dsp - dsp)
+
+    def bindings(self, op: TensorOp, adders: str) -> dict[str, str]:
+        """What a kernel's design record says of its operators; nothing where it is the library's own choice."""
+        key = (op.layer, adders, self.multipliers)
+        if key not in self.known.bindings:
+            wanted = {"adders": adders, "multipliers": self.multipliers}
+            self.known.bindings[key] = bindings_of(op, self.library, wanted)
+        return dict(self.known.bindings[key])
