@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from xdsl.dialects.builtin import AnyFloat
+
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.analysis.pairs import PAIRED, narrow_product, pair_up
 from penstock.compiler.scalars.number_types import type_bits
@@ -62,6 +64,13 @@ def paired_dims(op: TensorOp) -> tuple[int, ...]:
 def operand_bits(op: TensorOp) -> int:
     """The widest operand of a kernel, and so of its products."""
     return max((type_bits(v.type) for v in op.op.inputs), default=1)
+
+
+def operator_bits(op: TensorOp, operation: str) -> int:
+    """The widest operand of a kind of operators in a kernel: floats have their own, whatever else the kernel reads."""
+    named = (inner for inner in op.op.body.block.ops if inner.name == operation)
+    floats = [type_bits(o.type) for inner in named for o in inner.operands if isinstance(o.type, AnyFloat)]
+    return max(floats, default=operand_bits(op))
 
 
 def bindable(op: TensorOp) -> list[str]:

@@ -10,7 +10,7 @@ from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.platforms import Resources, total
 from penstock.compiler.schedule import OperatorLibrary
-from penstock.dse.lanes.binding import bindings_of, operand_bits, shared_product
+from penstock.dse.lanes.binding import bindings_of, operator_bits, shared_product
 from penstock.dse.lanes.mixing import Changeable, changeable_in_a_lane, row_of
 from penstock.dse.lanes.walks import KernelWalk
 
@@ -42,8 +42,9 @@ class LaneCosts:
         """One of the operators that two lanes share, if any do."""
         key = (op.layer, "", self.multipliers)
         if key not in self.known.shared:
-            rows = [row_of(op, name, self.library, choice) for name, choice in self.bindings(op, "").items()]
-            self.known.shared[key] = total([row.area(operand_bits(op)) for row in rows if row.lanes > 1])
+            rows = {name: row_of(op, name, self.library, choice) for name, choice in self.bindings(op, "").items()}
+            shared = [row.area(operator_bits(op, name)) for name, row in rows.items() if row.lanes > 1]
+            self.known.shared[key] = total(shared)
         return self.known.shared[key]
 
     def of_pairs(self, op: TensorOp, unroll: Sequence[int]) -> Resources:
@@ -61,11 +62,11 @@ class LaneCosts:
         return self.known.costs[key]
 
     def _of_lane(self, op: TensorOp, adders: str) -> Resources:
-        bits, bindings = operand_bits(op), self.bindings(op, adders)
+        bindings = self.bindings(op, adders)
         scales = self.library.knows("scale")
         inside = [i.name for i in op.op.body.block.ops if not (scales and scaling_of(i)) and self.library.knows(i.name)]
-        rows = [row_of(op, name, self.library, bindings.get(name)) for name in inside]
-        return total([row.area(bits) for row in rows if row.lanes == 1])
+        rows = [(name, row_of(op, name, self.library, bindings.get(name))) for name in inside]
+        return total([row.area(operator_bits(op, name)) for name, row in rows if row.lanes == 1])
 
     def changeable(self, op: TensorOp, walk: KernelWalk) -> list[Changeable]:
         """The operators of one lane that may be built of something else where their own kind does not suffice."""

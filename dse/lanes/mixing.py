@@ -15,7 +15,7 @@ from penstock.compiler.dialects.bindings import mixture
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import Operator, OperatorLibrary, implementations
-from penstock.dse.lanes.binding import bindable, operand_bits
+from penstock.dse.lanes.binding import bindable, operand_bits, operator_bits
 
 Changes = Mapping[tuple[str, str], int]
 """How many operators of a layer's operation are built of what they were not built of at the start."""
@@ -42,7 +42,7 @@ class Changeable:
 def row_of(op: TensorOp, operation: str, library: OperatorLibrary, binding: str | None) -> Operator:
     """The library's row for an operation of a kernel; a whole product in a reduction is added to something."""
     name = "mac" if op.reductions and operation == "arith.muli" else operation
-    return library.find(name, operand_bits(op), binding)
+    return library.find(name, operator_bits(op, operation), binding)
 
 
 def changeable_in_a_lane(op: TensorOp, library: OperatorLibrary, bindings: Mapping[str, str]) -> list[Changeable]:
@@ -55,7 +55,7 @@ def changeable_in_a_lane(op: TensorOp, library: OperatorLibrary, bindings: Mappi
             continue  # lanes that share an operator do so all together
         count = sum(inner.name == operation and not scaling_of(inner) for inner in op.op.body.block.ops)
         for name in [name for name in known if name not in (here.binding, PAIRED)][:1]:
-            there, bits = row_of(op, operation, library, name), operand_bits(op)
+            there, bits = row_of(op, operation, library, name), operator_bits(op, operation)
             found.append(Changeable(op.layer, operation, count, here, there, here.area(bits) - there.area(bits)))
     return found
 

@@ -10,7 +10,7 @@ from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.platforms import Resources, total
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.dse.lanes.alignment import BufferWalk, LoopNest, divisors
-from penstock.dse.lanes.binding import operand_bits
+from penstock.dse.lanes.binding import operator_bits
 
 DIMS_PARALLEL, DIMS_REDUCTION, DIMS_BALANCED = "parallel", "reduction", "balanced"
 Unrolls = dict[str, tuple[int, ...]]
@@ -88,11 +88,10 @@ def loop_nests(operations: Sequence[TensorOp]) -> tuple[LoopNest, ...]:
 
 def lane_cost(op: TensorOp, library: OperatorLibrary) -> Resources:
     """The operators of one lane: what the body computes on its narrowest inputs."""
-    bits = operand_bits(op)
-    names = [inner.name for inner in op.op.body.block.ops]
     known = {name for row in library.operators for name in row.ops}
-    named = ["mac" if name == "arith.muli" else name for name in names]
-    return total([library.find(name, bits).area(bits) for name in named if name in known])
+    rows = [(inner.name, "mac" if inner.name == "arith.muli" else inner.name) for inner in op.op.body.block.ops]
+    bits = {name: operator_bits(op, name) for name, _ in rows}
+    return total([library.find(row, bits[name]).area(bits[name]) for name, row in rows if row in known])
 
 
 def powers_of_two(first: int, last: int) -> list[int]:
