@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,16 +152,23 @@ def _check(
     progress("interpreting every level")
     inputs = make_inputs(lowered)
     too_long = _too_long(lowered, len(inputs))
-    levels = verify_levels(lowered, inputs, streams=not too_long)
-    pytorch = verify_pytorch(lowered)
-    parts = lowered.program.host
-    host = HostGraph(parts.graph, parts.values) if parts is not None else None
-    held_out = _HeldOut(lowered, lowered.program.evaluation, host) if lowered.program.evaluation else None
     with tempfile.TemporaryDirectory(prefix="penstock-csim-") as folder:
         work = Path(folder) / "design"
         shutil.copytree(emitted, work)
-        progress("compiling the C++")
-        csim = build_csim(work, tools)
+        with _meanwhile(lambda: build_csim(work, tools), tools) as built:
+            levels = verify_levels(lowered, inputs, streams=not too_long)
+            pytorch = verify_pytorch(lowered)
+            parts = lowered.program.host
+            host = HostGraph(parts.graph, parts.values) if parts is not None else None
+            held_out = _HeldOut(lowered, lowered.program.evaluation, host) if lowered.program.evaluation else None
+            if held_out is not None:
+                progress("interpreting the held-out set")
+            interpreted = held_out.interpreted(lowered) if held_out is not None else None
+            if lowered.program.text is not None:
+                progress("interpreting the held-out text")
+            language = language_section(lowered.program)
+            progress("compiling the C++")
+            csim = built()
         progress("running the C++")
         comparisons = [verify_csim(lowered, csim, inputs)]
         answered = csim.run_frames(held_out.frames) if held_out else []
@@ -170,16 +179,10 @@ def _check(
         progress("running the SystemVerilog")
     rtl = check_rtl(core, inputs, held_out.frames if held_out else [], answered) if core is not None else None
     expected, frames = None, len(inputs)
-    if held_out is not None and answers is not None:
-        progress("interpreting the held-out set")
-        interpreted = held_out.answers(
-            [lowered.run_itensor(f) for f in held_out.frames[: interpreted_batches(lowered)]]
-        )
+    if held_out is not None and answers is not None and interpreted is not None:
         comparisons.append(compare("csim", "interpreter", [answers[: len(interpreted)]], [interpreted]))
         expected = held_out.rows(interpreted)
         frames += len(interpreted)
-    if lowered.program.text is not None:
-        progress("interpreting the held-out text")
     return Checked(
         verify=Verify(
             csim=_csim_section(comparisons, frames),
@@ -191,8 +194,20 @@ def _check(
         ),
         accuracy=held_out.accuracy(answers) if held_out is not None and answers is not None else None,
         expected=Expected(tuple(_sample_answers(lowered)), expected, probes),
-        language=language_section(lowered.program),
+        language=language,
     )
+
+
+@contextmanager
+def _meanwhile(build: Callable[[], Csim], tools: ToolRunner) -> Iterator[Callable[[], Csim]]:
+    """The compiler runs beside what is done here; what is given waits for it. An error here ends it."""
+    with ThreadPoolExecutor(1) as beside:
+        built = beside.submit(build)
+        try:
+            yield built.result
+        except BaseException:
+            tools.cancel_all()
+            raise
 
 
 def _probe_set(inputs: tuple[Array, ...], answers: tuple[Array, ...]) -> ProbeSet | None:
@@ -242,6 +257,10 @@ class _HeldOut:
     def answers(self, outputs: Sequence[Sequence[Array]]) -> Array:
         """One entry a frame, in the shape that the accelerator gives."""
         return np.stack([frame[0].reshape(self.output.shape) for frame in outputs])
+
+    def interpreted(self, lowered: Lowered) -> Array:
+        """The answers to the first of its frames, as the interpreter has them."""
+        return self.answers([lowered.run_itensor(f) for f in self.frames[: interpreted_batches(lowered)]])
 
     def rows(self, answers: Array) -> Array:
         """One row an example: what filled up the last frame is dropped."""
