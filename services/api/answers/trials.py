@@ -15,8 +15,6 @@ from penstock.services.api.answers.documents import chosen_trial
 from penstock.services.api.answers.params import check_cursor
 from penstock.services.api.answers.schemas import FrontTrial, TrialFront
 
-BY_NUMBER = "number"
-
 
 @dataclass(frozen=True)
 class Compared:
