@@ -222,11 +222,13 @@ class GoalBounds:
         return self._of("resource_share", {"one lane a kernel": max(least.values(), default=0.0)})
 
     def of_goal(self) -> LowerBound:
-        """Of the first objective."""
-        return {
+        """Of the first objective; one that nobody has made a bound for is only known not to be below 0."""
+        goal = self.evaluator.goal
+        known = {
             "latency": self.latency, "throughput": self.interval, "traffic": self.traffic, "energy": self.energy,
             "resources": self.resources,
-        }[self.evaluator.goal.objectives[0]]()  # fmt: skip
+        }.get(goal.objectives[0])  # fmt: skip
+        return known() if known is not None else self._of(goal.figures[0], {"nothing is known of it": 0.0})
 
     def _of(self, figure: str, terms: Mapping[str, float]) -> LowerBound:
         name = max(terms, key=lambda one: terms[one])

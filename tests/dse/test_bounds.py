@@ -19,8 +19,9 @@ from penstock.dse.bounds.bound import GoalBounds, lower_bound
 from penstock.dse.bounds.lanes import fewest_lanes
 from penstock.dse.bounds.needs import needs_of, reshaped
 from penstock.dse.bounds.operators import body_of
+from penstock.dse.evaluation import objectives
 from penstock.dse.evaluation.evaluate import Evaluator
-from penstock.dse.evaluation.objectives import OBJECTIVES, Goal
+from penstock.dse.evaluation.objectives import FIFO_BITS, OBJECTIVES, Goal, Objective
 from penstock.dse.search.coordinates import Places
 from penstock.dse.search.explore import explore
 from penstock.dse.space.tiling import TilingOptions
@@ -52,6 +53,15 @@ def test_no_design_of_a_small_space_is_below_the_bound(seed: int) -> None:
             rows = places.at_random(40, np.random.default_rng([seed, len(limits)]))
             found = [evaluator.evaluate(places.params(tuple(row))) for row in rows.tolist()]
             assert all(bound.value <= one.values[0] * (1 + 1e-9) for one in found if one.feasible), bound
+
+
+def test_an_objective_of_one_row_can_be_searched_before_it_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    bits = Objective("fifos", FIFO_BITS, "bits", "what all FIFOs together hold", FIFO_BITS, "bits of FIFOs")
+    monkeypatch.setattr(objectives, "OBJECTIVES", {**OBJECTIVES, bits.name: bits})
+    evaluator = Evaluator.create(network(0), "u55c", goal=Goal.of(["fifos"]))
+    bound = lower_bound(evaluator)
+    assert (bound.figure, bound.value) == (FIFO_BITS, 0)
+    assert evaluator.evaluate({}).values[0] > 0
 
 
 def test_the_bound_is_below_what_searches_have_reached_and_near_to_the_best() -> None:

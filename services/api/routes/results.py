@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from penstock.db.schema.ids import is_id
+from penstock.dse.evaluation.objectives import OBJECTIVES
 from penstock.services.api.answers.documents import artifact_out, chosen_trial, trial_out
 from penstock.services.api.answers.downloads import download
 from penstock.services.api.answers.params import PROBLEMS, RunId, TrialCursor
@@ -18,6 +19,12 @@ from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Ctx
 from penstock.services.jobs.runs import find_run
 from penstock.services.store import MissingContentError
+
+if TYPE_CHECKING:
+    Compared = TrialOrder = str
+else:
+    Compared = Literal[tuple(OBJECTIVES)]
+    TrialOrder = Literal["number", *OBJECTIVES]
 
 router = APIRouter(prefix="/v1", tags=["results"], responses=PROBLEMS)
 
@@ -30,7 +37,7 @@ def list_trials(
     limit: Annotated[int, Query(ge=1, le=500, description="how many to give at most")] = 200,
     cursor: TrialCursor = None,
     sort: Annotated[
-        Literal["number", "latency", "throughput", "resources", "energy", "traffic"],
+        TrialOrder,
         Query(description="number: as they were made; an objective: the best first, those without figures last"),
     ] = "number",
 ) -> TrialList:
@@ -48,7 +55,7 @@ def get_front(
     context: Ctx,
     caller: Caller,
     objectives: Annotated[
-        list[Literal["latency", "throughput", "resources", "energy", "traffic"]] | None,
+        list[Compared] | None,
         Query(max_length=3, description="what to compare; without any, what the run was asked to keep small"),
     ] = None,
 ) -> TrialFront:
