@@ -45,7 +45,7 @@ test: $(STAMP) ## the fast tests, on real Postgres, Redis and Celery
 	@$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) --dist worksteal
 
 test-slow: $(STAMP) ## the long tests: chaos, whole runs, property tests at length
-	@$(BIN)/python -m pytest -q -m slow -n $(JOBS) --dist worksteal
+	@$(BIN)/python -m pytest -q -m slow -n $(JOBS) --dist worksteal --durations=25
 
 lint: $(STAMP) ## ruff and pyright
 	@$(BIN)/ruff check .
