@@ -6,7 +6,7 @@ of its uses, and here each is parsed once.
 
 # torch-mlir's Python bindings come without types
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 

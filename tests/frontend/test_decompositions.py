@@ -115,4 +115,4 @@ def test_a_mask_of_infinities_keeps_its_numbers() -> None:
             mask = torch.triu(torch.full((4, 4), float("-inf")), 1)
             return torch.softmax(x + mask, -1) + (x < torch.full((1, 4), float("inf"))).float()
 
-    check(import_module(Masked(), seeded(4, 4)))
+    check(import_module(Masked(), seeded((4, 4))))
