@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -34,33 +34,46 @@ def replace_constant_look_ups(program: ExportedProgram) -> None:
     """In place. Places that are not known here, or are too many, stay for the host."""
     for node in list(program.graph.nodes):
         if node.op == "call_function" and (found := _look_up(program, node)) is not None:
-            x, dim, places, shape = found
-            runs = _runs([place % x.meta["val"].shape[dim] for place in places])
-            if len(runs) <= _MOST_RUNS and x.meta["val"].is_floating_point():
-                _replace(program, node, x, dim, runs, shape)
+            runs = _runs(found.places)
+            if len(runs) <= _MOST_RUNS and found.x.meta["val"].is_floating_point():
+                _replace(program, node, found, runs)
     program.graph.eliminate_dead_code()
     program.graph_module.recompile()
 
 
-def _look_up(program: ExportedProgram, node: Node) -> tuple[Node, int, list[int], tuple[int, ...]] | None:
-    """What is read along which dim at which places, and the shape that the places have."""
+@dataclass(frozen=True)
+class _LookUp:
+    """What is read at which places of the dims from `first` to `last`, counted as one, in which shape."""
+
+    x: Node
+    first: int
+    last: int
+    places: list[int]
+    shape: tuple[int, ...]
+
+
+def _look_up(program: ExportedProgram, node: Node) -> _LookUp | None:
     if node.target is aten.index_select.default:
         x, dim, index = node.args
+        assert isinstance(dim, int)
+        given: list[tuple[int, Any]] = [(dim, index)]
     elif node.target is aten.index.Tensor:
         x, indices = node.args
         assert isinstance(indices, list | tuple)
         given = [(dim, index) for dim, index in enumerate(indices) if index is not None]
-        if len(given) != 1:
-            return None
-        ((dim, index),) = given
     else:
         return None
     assert isinstance(x, Node)
-    assert isinstance(dim, int)
-    places = _known(program, index)
-    if places is None or places.dtype not in (torch.int64, torch.int32) or not places.numel():
+    sizes = list(x.meta["val"].shape)
+    dims, known = [dim % len(sizes) for dim, _ in given], [_known(program, index) for _, index in given]
+    if not given or dims != list(range(dims[0], dims[0] + len(dims))):
         return None
-    return x, dim % x.meta["val"].dim(), [int(i) for i in places.reshape(-1)], tuple(places.shape)
+    places: Any = 0
+    for dim, index in zip(dims, known, strict=True):
+        if index is None or index.dtype not in (torch.int64, torch.int32) or not index.numel():
+            return None
+        places = places * sizes[dim] + index.long() % sizes[dim]
+    return _LookUp(x, dims[0], dims[-1], [int(i) for i in places.reshape(-1)], tuple(places.shape))
 
 
 def _known(program: ExportedProgram, node: Any) -> torch.Tensor | None:
@@ -102,9 +115,7 @@ def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
     return [(places[a], places[b - 1] + 1) for a, b in pairwise(starts)]
 
 
-def _replace(
-    program: ExportedProgram, node: Node, x: Node, dim: int, runs: list[tuple[int, int]], shape: tuple[int, ...]
-) -> None:
+def _replace(program: ExportedProgram, node: Node, found: _LookUp, runs: list[tuple[int, int]]) -> None:
     def call(target: Any, *args: Any) -> Node:
         made = program.graph.call_function(target, args)
         made.meta.update({k: v for k, v in node.meta.items() if k != "tensor_meta"})
@@ -114,11 +125,13 @@ def _replace(
         return made
 
     with program.graph.inserting_before(node):
+        x, dim, sizes = found.x, found.first, list(found.x.meta["val"].shape)
+        if found.last > dim:
+            x = call(aten.reshape.default, x, [*sizes[:dim], -1, *sizes[found.last + 1 :]])
         parts = [call(aten.slice.Tensor, x, dim, start, end) for start, end in runs]
         joined = call(aten.cat.default, parts, dim) if len(parts) > 1 else parts[0]
-        if len(shape) != 1:
-            sizes = list(x.meta["val"].shape)
-            joined = call(aten.reshape.default, joined, [*sizes[:dim], *shape, *sizes[dim + 1 :]])
+        if len(found.shape) != 1:
+            joined = call(aten.reshape.default, joined, [*sizes[:dim], *found.shape, *sizes[found.last + 1 :]])
     node.replace_all_uses_with(joined)
     results = program.graph_signature.output_specs
     for place, spec in enumerate(results):

@@ -18,8 +18,10 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from penstock.compiler.frontend.convolutions import convolutions
 from penstock.compiler.frontend.functions import functions
+from penstock.compiler.frontend.overlapping import overlapping
 from penstock.compiler.frontend.rearrangements import rearrangements
 from penstock.compiler.frontend.reductions import reductions
+from penstock.compiler.frontend.resampling import resampling
 
 aten = torch.ops.aten
 DecompositionTable = dict[Any, Callable[..., Any]]
@@ -29,9 +31,10 @@ _LARGEST_PRODUCT = 16
 
 def decomposition_table() -> DecompositionTable:
     table: DecompositionTable = {
-        **get_decomposition_table(), **rearrangements(), **convolutions(), **reductions(), **functions(),
+        **get_decomposition_table(), **rearrangements(), **convolutions(), **overlapping(), **reductions(),
+        **resampling(), **functions(),
     }  # fmt: skip
-    for whole in (aten.linear.default, aten.addmm.default):
+    for whole in (aten.linear.default, aten.addmm.default, aten.full.default):
         table.pop(whole, None)
     table[aten.native_layer_norm.default] = _layer_norm
     table[aten.native_group_norm.default] = _group_norm

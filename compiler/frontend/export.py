@@ -24,6 +24,7 @@ from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import describe
 from penstock.compiler.frontend.origins import origin_of
 from penstock.compiler.frontend.quiet import quiet_torch
+from penstock.compiler.frontend.resampling import keep_largest
 from penstock.compiler.frontend.results import tensors_of
 
 _TORCH = Path(torch.__file__).parent
@@ -121,6 +122,7 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
         with torch.no_grad(), quiet_torch():
             exported: Any = torch.export.export(model.module, model.example_inputs, strict=False)
             begin("decompose")
+            keep_largest(exported)
             program: ExportedProgram = exported.run_decompositions(decomposition_table())
             _drop_what_is_known(program)
             replace_constant_look_ups(program)

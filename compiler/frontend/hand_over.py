@@ -6,24 +6,29 @@ of its uses, and here each is parsed once.
 
 # torch-mlir's Python bindings come without types
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch_mlir.ir import DenseFPElementsAttr
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, TensorType, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
+from xdsl.utils.hints import isa
 
 from penstock.compiler.frontend.origins import numbers_in
 
 ORIGIN = "penstock.origin"
+_HEX = re.compile(r"(?<!\")\b0x[0-9A-F]+\b.*f(16|32|64)>$")
+"""A float by its bits; what stands in quotes are the bytes of a whole tensor, which xDSL reads as they are."""
 
 
 def hand_over(module: Any, context: Context) -> ModuleOp:
@@ -73,8 +78,15 @@ class _Reader:
     def _attribute(self, source: Any) -> Attribute:
         text = str(source)
         if text not in self.known:
-            self.known[text] = Parser(self.context, text).parse_attribute()
+            infinite = text.startswith("dense<") and _HEX.search(text)
+            self.known[text] = self._numbers(source) if infinite else Parser(self.context, text).parse_attribute()
         return self.known[text]
+
+    def _numbers(self, source: Any) -> Attribute:
+        """Infinities stand in MLIR's text as their bits, which xDSL would read as a whole number."""
+        kind = self._attribute(source.type)
+        assert isa(kind, TensorType[AnyFloat])
+        return DenseIntOrFPElementsAttr.from_list(kind, [float(x) for x in DenseFPElementsAttr(source)])
 
 
 def _arguments(op: Operation) -> Iterator[BlockArgument]:

@@ -30,6 +30,7 @@ _WHY = {
     **dict.fromkeys(SELECTIONS, "selects by comparing values with one another"),
     **dict.fromkeys(WRITES, "writes at places that are computed"),
     **dict.fromkeys(SCANS, "each result needs the one before it"),
+    "linalg": "is no stream of sums and products",
 }
 
 
@@ -65,14 +66,15 @@ class ExportedGraph:
     def needs_host(self, node: Node) -> str:
         """Why a node cannot be on the accelerator whatever stands around it; empty where it can."""
         name = op_name(node)
-        if name in ("max", "min") and isinstance(node.meta.get("val"), tuple | list) and _index_is_used(node):
+        extreme = name in ("max", "min") or "max_pool" in name
+        if extreme and isinstance(node.meta.get("val"), tuple | list) and _index_is_used(node):
             return _WHY["argmax"]
         if node.target is operator.getitem:
             return ""  # goes where the operation goes that gave the tuple
         if name in _WHY:
             return _WHY[name]
         if node not in self.dependent:
-            return ""
+            return _WHY["linalg"] if name.startswith("linalg_") else ""
         if is_integer(node) or any(is_integer(x) and x in self.dependent for x in node.all_input_nodes):
             return "works on integers"
         return ""

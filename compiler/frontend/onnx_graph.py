@@ -25,16 +25,30 @@ from torch import Tensor, nn
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend import onnx_quantised, onnx_recurrent, onnx_shapes
+from penstock.compiler.frontend import (
+    onnx_attention,
+    onnx_functions,
+    onnx_quantised,
+    onnx_recurrent,
+    onnx_resize,
+    onnx_selections,
+    onnx_shapes,
+    onnx_windows,
+)
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.onnx_file import MOST_ELEMENTS, OnnxFile, OnnxInput, read_onnx
 from penstock.compiler.frontend.onnx_operators import OPERATORS, TORCH_TYPES, Call, NotTranslatableError, OnnxOperator
 from penstock.compiler.reference import OnnxReference
 
 SAMPLE_SEED = 0
-_SHAPE_READERS = ("Shape", "Size")
+_SHAPE_READERS = ("Shape", "Size", "EyeLike")
 assert onnx_shapes  # their operators are in the table
 assert onnx_recurrent
+assert onnx_attention
+assert onnx_functions
+assert onnx_resize
+assert onnx_selections
+assert onnx_windows
 _QUANTISED = {(domain, name) for domain in onnx_quantised.QONNX_DOMAINS for name in onnx_quantised.QONNX_OPERATORS}
 
 

@@ -89,11 +89,16 @@ def operator(
     return register
 
 
-def _plain(function: Callable[..., Tensor]) -> OnnxOperator:
-    return OnnxOperator(lambda call, x: function(*x))
+def plain(functions: Mapping[str, Callable[..., Tensor]]) -> None:
+    """Operators that are a function of PyTorch's on the same inputs."""
+    OPERATORS.update({name: OnnxOperator(_on_inputs(function)) for name, function in functions.items()})
 
 
-_PLAIN: dict[str, Callable[..., Tensor]] = {
+def _on_inputs(function: Callable[..., Tensor]) -> Translation:
+    return lambda call, x: function(*x)
+
+
+plain({
     "Abs": torch.abs, "Add": torch.add, "And": torch.logical_and, "Ceil": torch.ceil, "Cos": torch.cos,
     "Equal": torch.eq, "Erf": torch.erf, "Exp": torch.exp, "Floor": torch.floor, "Greater": torch.gt,
     "GreaterOrEqual": torch.ge, "Less": torch.lt, "LessOrEqual": torch.le, "Log": torch.log,
@@ -102,8 +107,7 @@ _PLAIN: dict[str, Callable[..., Tensor]] = {
     "Relu": torch.relu, "Round": torch.round, "Sigmoid": torch.sigmoid, "Sign": torch.sign, "Sin": torch.sin,
     "Softplus": functional.softplus, "Softsign": functional.softsign, "Sqrt": torch.sqrt, "Sub": torch.sub,
     "Tanh": torch.tanh, "Where": torch.where, "Xor": torch.logical_xor,
-}  # fmt: skip
-OPERATORS.update({name: _plain(function) for name, function in _PLAIN.items()})
+})  # fmt: skip
 
 
 @operator("Identity")
@@ -153,7 +157,8 @@ def _sum_of_inputs(call: Call, x: Inputs) -> Tensor:
 
 @operator("Clip", static=(1, 2))
 def _clip(call: Call, x: Inputs) -> Tensor:
-    return torch.clamp(x[0], call.scalar(1), call.scalar(2))
+    low, high = call.scalar(1), call.scalar(2)
+    return x[0] if low is None and high is None else torch.clamp(x[0], low, high)
 
 
 @operator("LeakyRelu")
@@ -183,7 +188,7 @@ def _swish(call: Call, x: Inputs) -> Tensor:
 
 @operator("Gelu")
 def _gelu(call: Call, x: Inputs) -> Tensor:
-    return functional.gelu(x[0], approximate=_text(call.get("approximate", "none")))
+    return functional.gelu(x[0], approximate=text_of(call.get("approximate", "none")))
 
 
 @operator("Gemm")
@@ -200,7 +205,7 @@ def _gemm(call: Call, x: Inputs) -> Tensor:
 
 @operator("Einsum")
 def _einsum(call: Call, x: Inputs) -> Tensor:
-    return torch.einsum(_text(call.get("equation")), *x)
+    return torch.einsum(text_of(call.get("equation")), *x)
 
 
 @operator("Softmax")
@@ -214,16 +219,17 @@ def _log_softmax(call: Call, x: Inputs) -> Tensor:
 
 
 @operator("LayerNormalization")
-def _layer_norm(call: Call, x: Inputs) -> Tensor:
-    if call.results > 1:
-        raise NotTranslatableError("its mean or deviation as a result")
-    shape = list(x[0].shape[axis_of(call.get("axis", -1), x[0]) :])
-    scale = x[1].expand(shape)
-    return functional.layer_norm(x[0], shape, scale, x[2].expand(shape) if len(x) > 2 else None,
-                                 call.get("epsilon", 1e-5))  # fmt: skip
+def _layer_norm(call: Call, x: Inputs) -> Result:
+    axis, epsilon = axis_of(call.get("axis", -1), x[0]), call.get("epsilon", 1e-5)
+    shape, dims = list(x[0].shape[axis:]), list(range(axis, x[0].dim()))
+    y = functional.layer_norm(x[0], shape, x[1].expand(shape), x[2].expand(shape) if len(x) > 2 else None, epsilon)
+    if call.results == 1:
+        return y
+    variance, mean = torch.var_mean(x[0], dims, correction=0, keepdim=True)
+    return y, mean, torch.rsqrt(variance + epsilon)
 
 
-@operator("RMSNormalization")
+@operator("RMSNormalization", "SimplifiedLayerNormalization")
 def _rms_norm(call: Call, x: Inputs) -> Tensor:
     shape = list(x[0].shape[axis_of(call.get("axis", -1), x[0]) :])
     return functional.rms_norm(x[0], shape, x[1].expand(shape), call.get("epsilon", 1e-5))
@@ -238,14 +244,33 @@ def _batch_norm(call: Call, x: Inputs) -> Tensor:
 
 @operator("GroupNormalization")
 def _group_norm(call: Call, x: Inputs) -> Tensor:
-    if x[1].shape[0] != x[0].shape[1]:
-        raise NotTranslatableError("one scale a group, as before opset 21")
-    return functional.group_norm(x[0], call.get("num_groups"), x[1], x[2], call.get("epsilon", 1e-5))
+    groups, channels = call.get("num_groups"), x[0].shape[1]
+    scale, bias = (w.repeat_interleave(channels // groups) if w.shape[0] != channels else w for w in x[1:])
+    return functional.group_norm(x[0], groups, scale, bias, call.get("epsilon", 1e-5))
 
 
 @operator("InstanceNormalization")
 def _instance_norm(call: Call, x: Inputs) -> Tensor:
     return functional.instance_norm(x[0], weight=x[1], bias=x[2], eps=call.get("epsilon", 1e-5))
+
+
+@operator("MeanVarianceNormalization")
+def _mean_variance(call: Call, x: Inputs) -> Tensor:
+    variance, mean = torch.var_mean(x[0], list(call.get("axes", [0, 2, 3])), correction=0, keepdim=True)
+    return (x[0] - mean) / (torch.sqrt(variance) + 1e-9)
+
+
+@operator("LpNormalization")
+def _lp_normalization(call: Call, x: Inputs) -> Tensor:
+    """What has no length stays zero."""
+    length = torch.linalg.vector_norm(x[0], call.get("p", 2), call.get("axis", -1), True)
+    return torch.where(length == 0, 0.0, x[0] / torch.where(length == 0, 1.0, length))
+
+
+def _product(x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    for axis in sorted((axis_of(a, x) for a in axes), reverse=True):
+        x = torch.prod(x, axis, keep)
+    return x
 
 
 _REDUCTIONS: dict[str, Callable[[Tensor, list[int], bool], Tensor]] = {
@@ -256,6 +281,9 @@ _REDUCTIONS: dict[str, Callable[[Tensor, list[int], bool], Tensor]] = {
     "ReduceSumSquare": lambda x, axes, keep: torch.sum(x * x, axes, keep),
     "ReduceL1": lambda x, axes, keep: torch.sum(torch.abs(x), axes, keep),
     "ReduceL2": lambda x, axes, keep: torch.sqrt(torch.sum(x * x, axes, keep)),
+    "ReduceProd": _product,
+    "ReduceLogSum": lambda x, axes, keep: torch.log(torch.sum(x, axes, keep)),
+    "ReduceLogSumExp": torch.logsumexp,
 }
 
 
@@ -272,69 +300,6 @@ def _reduction(function: Callable[[Tensor, list[int], bool], Tensor]) -> Transla
 OPERATORS.update({name: OnnxOperator(_reduction(function), (1,)) for name, function in _REDUCTIONS.items()})
 
 
-@operator("ArgMax", "ArgMin")
-def _arg_extreme(call: Call, x: Inputs) -> Tensor:
-    call.only("select_last_index", 0)
-    function = torch.argmax if call.get("op") == "ArgMax" else torch.argmin
-    return function(x[0], call.get("axis", 0), bool(call.get("keepdims", 1)))
-
-
-@operator("TopK", static=(1,))
-def _top_k(call: Call, x: Inputs) -> tuple[Tensor, ...]:
-    values, indices = torch.topk(x[0], int(call.scalar(1) or 0), call.get("axis", -1), bool(call.get("largest", 1)),
-                                 bool(call.get("sorted", 1)))  # fmt: skip
-    return values, indices
-
-
-@operator("CumSum", static=(1,))
-def _cumulative_sum(call: Call, x: Inputs) -> Tensor:
-    call.only("exclusive", 0)
-    call.only("reverse", 0)
-    return torch.cumsum(x[0], int(call.scalar(1) or 0))
-
-
-@operator("Conv")
-def _conv(call: Call, x: Inputs) -> Tensor:
-    call.only("auto_pad", "NOTSET", b"NOTSET")
-    spatial = x[0].dim() - 2
-    functions = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
-    if spatial not in functions:
-        raise NotTranslatableError(f"{spatial} spatial dims")
-    before, after = _pads(call, spatial)
-    values, padding = x[0], before
-    if before != after:
-        values, padding = functional.pad(values, torch_pads(before, after)), [0] * spatial
-    bias = x[2] if len(x) > 2 else None
-    return functions[spatial](values, x[1], bias, call.get("strides", [1] * spatial), padding,
-                              call.get("dilations", [1] * spatial), call.get("group", 1))  # fmt: skip
-
-
-@operator("MaxPool", "AveragePool")
-def _pool(call: Call, x: Inputs) -> Tensor:
-    call.only("auto_pad", "NOTSET", b"NOTSET")
-    call.only("ceil_mode", 0)
-    spatial = x[0].dim() - 2
-    before, after = _pads(call, spatial)
-    if spatial != 2 or before != after or call.results > 1 or set(call.get("dilations", [1])) != {1}:
-        raise NotTranslatableError("anything but a plain window over two dims with equal padding")
-    window, strides = call.get("kernel_shape"), call.get("strides", [1, 1])
-    if call.get("op") == "MaxPool":
-        return functional.max_pool2d(x[0], window, strides, before)
-    return functional.avg_pool2d(
-        x[0], window, strides, before, count_include_pad=bool(call.get("count_include_pad", 0))
-    )
-
-
-@operator("GlobalAveragePool")
-def _global_average(call: Call, x: Inputs) -> Tensor:
-    return torch.mean(x[0], list(range(2, x[0].dim())), True)
-
-
-@operator("GlobalMaxPool")
-def _global_max(call: Call, x: Inputs) -> Tensor:
-    return torch.amax(x[0], list(range(2, x[0].dim())), True)
-
-
 _TYPES = {1: torch.float32, 6: torch.int32, 7: torch.int64, 9: torch.bool}
 
 
@@ -347,23 +312,19 @@ def _cast(call: Call, x: Inputs) -> Tensor:
 
 
 @operator("Dropout")
-def _dropout(call: Call, x: Inputs) -> Tensor:
-    if call.results > 1 or (call.inputs > 2 and call.scalar(2) != 0):
+def _dropout(call: Call, x: Inputs) -> Result:
+    """Nothing is dropped but in training, and so the mask is true everywhere."""
+    if call.inputs > 2 and 2 not in call.left_out and call.scalar(2) != 0:
         raise NotTranslatableError("training")
-    return x[0]
+    return (x[0], torch.ones_like(x[0], dtype=torch.bool)) if call.results > 1 else x[0]
 
 
 def axis_of(axis: int, x: Tensor) -> int:
     return axis + x.dim() if axis < 0 else axis
 
 
-def _text(value: str | bytes) -> str:
+def text_of(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
-
-
-def _pads(call: Call, spatial: int) -> tuple[list[int], list[int]]:
-    pads: list[int] = call.get("pads", [0] * (2 * spatial))
-    return list(pads[:spatial]), list(pads[spatial:])
 
 
 def torch_pads(before: list[int], after: list[int]) -> list[int]:

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from penstock.compiler.frontend.onnx_operators import Call, Inputs, NotTranslatableError, operator
+from penstock.compiler.frontend.onnx_operators import Call, Inputs, NotTranslatableError, operator, text_of
 
+Function = Callable[[Tensor], Tensor]
 RecurrentStep = Callable[["_Weights", Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
 """From what the input gives at one time and the state before, to the state after, whose first part is the output."""
 _LENGTHS, _PEEPHOLES = 4, 7
@@ -23,97 +24,137 @@ _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False,
 
 @dataclass(frozen=True)
 class _Weights:
-    """Of one direction; biases are zero where the node has none."""
+    """Of one direction."""
 
     inputs: Tensor
     state: Tensor
-    input_bias: Tensor
-    state_bias: Tensor
+    biases: tuple[Tensor, ...]
+    """Of the input and of the state; zero where the node has none."""
+    functions: tuple[Function, ...]
+    """Of the gates, of what is new, of the cell's output."""
+    peepholes: tuple[Tensor, ...] | None = None
+    """How the cell enters an LSTM's gates i, o and f."""
 
     def from_state(self, h: Tensor) -> Tensor:
-        return functional.linear(h, self.state, self.state_bias)
+        return functional.linear(h, self.state, self.biases[1])
 
 
 @operator("LSTM")
 def _lstm(call: Call, x: Inputs) -> tuple[Tensor, ...]:
     call.only("input_forget", 0)
-    _activations(call, ["Sigmoid", "Tanh", "Tanh"])
 
     def step(weights: _Weights, given: Tensor, before: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         h, c = before
+        gate, entering, leaving = weights.functions
         i, o, f, new = (given + weights.from_state(h)).chunk(4, -1)
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(new)
-        return torch.sigmoid(o) * torch.tanh(c), c
+        if weights.peepholes is not None:
+            i, f = i + weights.peepholes[0] * c, f + weights.peepholes[2] * c
+        c = gate(f) * c + gate(i) * entering(new)
+        o = o if weights.peepholes is None else o + weights.peepholes[1] * c
+        return gate(o) * leaving(c), c
 
-    return _run(call, x, step, states=2)
+    return _run(call, x, step, ("Sigmoid", "Tanh", "Tanh"), states=2)
 
 
 @operator("GRU")
 def _gru(call: Call, x: Inputs) -> tuple[Tensor, ...]:
-    _activations(call, ["Sigmoid", "Tanh"])
     after = bool(call.get("linear_before_reset", 0))
 
     def step(weights: _Weights, given: Tensor, before: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         (h,) = before
+        gate, entering = weights.functions
         size = h.shape[-1]
-        z, r = torch.sigmoid(
+        z, r = gate(
             given[..., : 2 * size]
-            + functional.linear(h, weights.state[: 2 * size], weights.state_bias[: 2 * size])
+            + functional.linear(h, weights.state[: 2 * size], weights.biases[1][: 2 * size])
         ).chunk(2, -1)  # fmt: skip
-        state, bias = weights.state[2 * size :], weights.state_bias[2 * size :]
+        state, bias = weights.state[2 * size :], weights.biases[1][2 * size :]
         reset = r * functional.linear(h, state, bias) if after else functional.linear(r * h, state, bias)
-        return ((1 - z) * torch.tanh(given[..., 2 * size :] + reset) + z * h,)
+        return ((1 - z) * entering(given[..., 2 * size :] + reset) + z * h,)
 
-    return _run(call, x, step, states=1)
+    return _run(call, x, step, ("Sigmoid", "Tanh"), states=1)
 
 
 @operator("RNN")
 def _rnn(call: Call, x: Inputs) -> tuple[Tensor, ...]:
-    function = torch.relu if _activations(call, ["Tanh"], ["Relu"]) == ["Relu"] else torch.tanh
-    return _run(call, x, lambda weights, given, before: (function(given + weights.from_state(before[0])),), states=1)
+    def step(weights: _Weights, given: Tensor, before: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (weights.functions[0](given + weights.from_state(before[0])),)
+
+    return _run(call, x, step, ("Tanh",), states=1)
 
 
-def _activations(call: Call, *known: list[str]) -> list[str]:
-    """Those of one direction; both directions have the same."""
-    directions = len(_DIRECTIONS[_direction(call)])
+_FUNCTIONS: dict[str, Function] = {
+    "sigmoid": torch.sigmoid, "tanh": torch.tanh, "relu": torch.relu, "softsign": functional.softsign,
+    "softplus": functional.softplus,
+}  # fmt: skip
+_DEFAULTS = {"hardsigmoid": (0.2, 0.5), "leakyrelu": (0.01, 0.0), "elu": (1.0, 0.0)}
+"""Alpha and beta of those that take them."""
+
+
+def _functions(call: Call, usual: tuple[str, ...]) -> list[tuple[Function, ...]]:
+    """For each direction. Alphas and betas are listed for those functions that take one, in order."""
+    directions, clip = len(_DIRECTIONS[_direction(call)]), call.get("clip")
     given = call.get("activations")
-    names = [x.decode() if isinstance(x, bytes) else str(x) for x in given] if given else known[0] * directions
-    for one in known:
-        if names == one * directions:
-            return one
-    raise NotTranslatableError(f"activations={names!r}")
+    names = [text_of(name).lower() for name in given] if given else [name.lower() for name in usual] * directions
+    if len(names) != len(usual) * directions:
+        raise NotTranslatableError(f"{len(names)} activations")
+    alphas, betas = list(call.get("activation_alpha", [])), list(call.get("activation_beta", []))
+
+    def function(name: str) -> Function:
+        if name in _FUNCTIONS:
+            return _FUNCTIONS[name]
+        if name not in _DEFAULTS:
+            raise NotTranslatableError(f"the activation {name!r}")
+        alpha, beta = _DEFAULTS[name]
+        alpha = alphas.pop(0) if alphas else alpha
+        beta = betas.pop(0) if betas and name == "hardsigmoid" else beta
+        if name == "hardsigmoid":
+            return lambda x: torch.clamp(alpha * x + beta, 0.0, 1.0)
+        return lambda x: functional.elu(x, alpha) if name == "elu" else functional.leaky_relu(x, alpha)
+
+    made = [function(name) for name in names]
+    if clip is not None:
+        made = [_clipped(one, clip) for one in made]
+    return [tuple(made[i : i + len(usual)]) for i in range(0, len(made), len(usual))]
+
+
+def _clipped(function: Function, bound: float) -> Function:
+    """What enters a function is kept between the bound and its negative."""
+    return lambda x: function(torch.clamp(x, -bound, bound))
 
 
 def _direction(call: Call) -> str:
-    given = call.get("direction", b"forward")
-    return given.decode() if isinstance(given, bytes) else str(given)
+    return text_of(call.get("direction", "forward"))
 
 
-def _run(call: Call, x: Inputs, step: RecurrentStep, states: int) -> tuple[Tensor, ...]:
-    """All outputs over time, then the last state of each direction."""
-    call.only("layout", 0)
-    call.only("clip", None)
+def _run(call: Call, x: Inputs, step: RecurrentStep, usual: tuple[str, ...], states: int) -> tuple[Tensor, ...]:
+    """All outputs over time, then the last state of each direction; with layout 1 the batch comes first everywhere."""
+    batch_first, functions = bool(call.get("layout", 0)), _functions(call, usual)
     places = [i for i in range(call.inputs) if i not in call.left_out]
     given = dict(zip(places, x, strict=True))
+    if batch_first:
+        given |= {place: given[place].transpose(0, 1) for place in (0, 5, 6) if place in given}
     values, weights, recurrent = given[0], given[1], given[2]
     steps, batch, size = values.shape[0], values.shape[1], recurrent.shape[-1]
     if _LENGTHS in given and not np.all(call.constants.get(_LENGTHS, -1) == steps):
         raise NotTranslatableError("sequences of different lengths")
-    if _PEEPHOLES in given:
-        raise NotTranslatableError("peepholes")
     outputs: list[Tensor] = []
     last: list[tuple[Tensor, ...]] = []
     for number, backwards in enumerate(_DIRECTIONS[_direction(call)]):
         bias = given[3][number] if 3 in given else torch.zeros(2 * weights.shape[1])
-        own = _Weights(weights[number], recurrent[number], *bias.chunk(2))
+        peepholes = given[_PEEPHOLES][number].chunk(3) if _PEEPHOLES in given else None
+        own = _Weights(weights[number], recurrent[number], bias.chunk(2), functions[number], peepholes)
         state = tuple(
             given[5 + part][number] if 5 + part in given else torch.zeros(batch, size) for part in range(states)
         )
-        projected = functional.linear(values, own.inputs, own.input_bias)
+        projected = functional.linear(values, own.inputs, own.biases[0])
         found: dict[int, Tensor] = {}
         for time in reversed(range(steps)) if backwards else range(steps):
             state = step(own, projected[time], state)
             found[time] = state[0]
         outputs.append(torch.stack([found[time] for time in range(steps)]))
         last.append(state)
-    return (torch.stack(outputs, 1), *(torch.stack([state[part] for state in last]) for part in range(states)))
+    results = (torch.stack(outputs, 1), *(torch.stack([state[part] for state in last]) for part in range(states)))
+    if not batch_first:
+        return results
+    return (results[0].permute(2, 0, 1, 3), *(state.transpose(0, 1) for state in results[1:]))

@@ -14,6 +14,7 @@ from penstock.compiler.frontend.onnx_operators import (
     NotTranslatableError,
     axis_of,
     operator,
+    text_of,
     torch_pads,
 )
 
@@ -76,15 +77,23 @@ def _slice(call: Call, x: Inputs) -> Tensor:
     axes = call.ints(3) or list(range(len(starts)))
     result = x[0]
     for start, end, axis, step in zip(starts, ends, axes, call.ints(4) or [1] * len(starts), strict=True):
-        if step < 1:
-            raise NotTranslatableError(f"a step of {step}")
         size = result.shape[axis]
+        if step < 1:
+            result = _backwards(result, axis, range(size)[start:end:step] if step else range(0))
+            continue
         first, last = (min(max(i + size if i < 0 else i, 0), size) for i in (start, end))
         if step > 1 or last <= first:
             result = result[(slice(None),) * axis_of(axis, result) + (slice(first, last, step),)]
         elif last - first < size:
             result = result.narrow(axis, first, last - first)
     return result
+
+
+def _backwards(x: Tensor, axis: int, places: range) -> Tensor:
+    if not places:
+        raise NotTranslatableError("nothing that is left")
+    turned = torch.flip(x.narrow(axis, places[-1], places[0] - places[-1] + 1), [axis])
+    return turned[(slice(None),) * axis_of(axis, turned) + (slice(None, None, -places.step),)]
 
 
 @operator("Expand", static=(1,))
@@ -99,13 +108,36 @@ def _tile(call: Call, x: Inputs) -> Tensor:
 
 @operator("Pad", static=(1, 2, 3))
 def _pad(call: Call, x: Inputs) -> Tensor:
-    call.only("mode", "constant", b"constant")
-    pads, rank = call.ints(1) or [], x[0].dim()
+    pads, rank, mode = call.ints(1) or [], x[0].dim(), text_of(call.get("mode", "constant"))
     before, after = [0] * rank, [0] * rank
-    axes = call.ints(3) or list(range(rank))
-    for place, axis in enumerate(axes):
-        before[axis_of(axis, x[0])], after[axis_of(axis, x[0])] = pads[place], pads[place + len(axes)]
-    return functional.pad(x[0], torch_pads(before, after), value=call.scalar(2) or 0)
+    axes = call.ints(3) if 3 in call.constants else list(range(rank))
+    for place, axis in enumerate(axes or []):
+        before[axis_of(axis, x[0])], after[axis_of(axis, x[0])] = pads[place], pads[place + len(axes or [])]
+    if mode == "constant":
+        return functional.pad(x[0], torch_pads(before, after), value=call.scalar(2) or 0)
+    y = functional.pad(x[0], torch_pads([min(b, 0) for b in before], [min(a, 0) for a in after]))
+    for axis, (first, last) in enumerate(zip(before, after, strict=True)):
+        if first > 0 or last > 0:
+            y = _continued(y, axis, max(first, 0), max(last, 0), mode)
+    return y
+
+
+def _continued(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
+    """Padded with what stands in the tensor itself: its edge, its mirror image, or its other end."""
+    size = x.shape[axis]
+    if mode not in ("edge", "reflect", "wrap") or (mode != "edge" and max(before, after) > size - (mode == "reflect")):
+        raise NotTranslatableError(f"mode={mode!r} by {max(before, after)} of {size}")
+
+    def part(count: int, edge: int, mirrored: int, wrapped: int) -> list[Tensor]:
+        if not count:
+            return []
+        if mode == "edge":
+            shape = [count if dim == axis else -1 for dim in range(x.dim())]
+            return [x.narrow(axis, edge, 1).expand(shape)]
+        taken = x.narrow(axis, mirrored if mode == "reflect" else wrapped, count)
+        return [torch.flip(taken, [axis]) if mode == "reflect" else taken]
+
+    return torch.cat([*part(before, 0, 1, size - before), x, *part(after, size - 1, size - 1 - after, 0)], axis)
 
 
 @operator("Gather")

@@ -24,6 +24,10 @@ def rearrangements() -> dict[Any, Callable[..., Any]]:
         aten.slice.Tensor: _slice_with_steps,
         aten.slice_scatter.default: _written_slice,
         aten.empty.memory_format: _zeros,
+        aten.zeros_like.default: _filled(0),
+        aten.ones_like.default: _filled(1),
+        aten.empty_like.default: _filled(0),
+        aten.full_like.default: _full_like,
         aten.cat.default: _cat_without_empty,
         aten.as_strided.default: _as_it_lies,
         aten.view.default: lambda x, size: _number_as(x, len(size)),
@@ -100,6 +104,15 @@ def _slice_with_steps(
 def _zeros(size: list[int], *, dtype: torch.dtype | None = None, device: Any = None, **_: Any) -> torch.Tensor:
     """What a model means to write over has no numbers yet, so that zeros will do."""
     return aten.full.default(size, 0, dtype=dtype or torch.get_default_dtype(), device=device)
+
+
+def _filled(value: int) -> Callable[..., torch.Tensor]:
+    return lambda x, **options: _full_like(x, value, **options)
+
+
+def _full_like(x: torch.Tensor, value: Any, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
+    """Takes no more of a tensor than its shape, and so depends on nothing."""
+    return aten.full.default(list(x.shape), value, dtype=dtype or x.dtype, device=x.device)
 
 
 def _written_slice(

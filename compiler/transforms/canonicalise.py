@@ -64,7 +64,12 @@ SIMPLIFY: tuple[Rewrite, ...] = (
 
 INTEGERS: tuple[Rewrite, ...] = (UseIntegers(), CheckCanonical())
 
-QUANTISE: tuple[Rewrite, ...] = (InsertRequantise(), QuantiseIntegers(), CheckCanonical())
+QUANTISE: tuple[Rewrite, ...] = (
+    FoldParameters(integers=True),
+    InsertRequantise(),
+    QuantiseIntegers(),
+    CheckCanonical(),
+)
 
 
 def simplify(program: Program) -> Program:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
+from xdsl.utils.type import get_element_type_or_self
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.interpreter.linalg import execute, run_generic
@@ -22,11 +23,16 @@ from penstock.compiler.transforms.rewrite import Rewrite
 
 @dataclass(frozen=True)
 class FoldParameters(Rewrite):
-    """`growth`: a result may be so many times larger than the parameters it is made from. 1 keeps broadcasts."""
+    """`growth`: a result may be so many times larger than the parameters it is made from. 1 keeps broadcasts.
+
+    With `integers` only what is made of integers or gives them is computed, however large: counted places and
+    distances, which are exact and have no scale of their own.
+    """
 
     name: ClassVar[str] = "fold-parameters"
 
     growth: float = 1.0
+    integers: bool = False
 
     def rewrite(self, editor: Editor) -> None:
         for op in list(editor.block.ops):
@@ -52,11 +58,14 @@ class FoldParameters(Rewrite):
             if known is None:
                 return None
             values[value] = known
+        if self.integers and not any(isinstance(get_element_type_or_self(x.type), IntegerType)
+                                     for x in (*params, op.results[0])):  # fmt: skip
+            return None
         given = sum(editor.data(x).size for x in params)
         size = 1
         for extent in shape_of(op.results[0]):
             size *= extent
-        if params and size > self.growth * given:
+        if params and not self.integers and size > self.growth * given:
             return None
         return run_generic(op, values)[0]
 

@@ -105,3 +105,14 @@ UNFOLDED: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 def test_other_batch_norms_keep_their_numbers(name: str) -> None:
     build, shape = UNFOLDED[name]
     check(import_module(make(build), seeded(shape)))
+
+
+def test_a_mask_of_infinities_keeps_its_numbers() -> None:
+    """MLIR writes an infinity as its bits: read as a whole number, nothing would be masked."""
+
+    class Masked(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            mask = torch.triu(torch.full((4, 4), float("-inf")), 1)
+            return torch.softmax(x + mask, -1) + (x < torch.full((1, 4), float("inf"))).float()
+
+    check(import_module(Masked(), seeded((4, 4))))

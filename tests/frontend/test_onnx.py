@@ -114,11 +114,22 @@ WEIGHTS = np.linspace(-1, 1, 12, dtype=np.float32)
 NODES: dict[str, tuple[onnx.NodeProto, dict[str, Any]]] = {
     **{
         op: (node(op, "x"), {})
-        for op in ("Abs", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "GlobalAveragePool", "HardSigmoid", "HardSwish",
-                   "Identity", "LeakyRelu", "LogSoftmax", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid",
-                   "Sign", "Sin", "Softmax", "Softplus", "Softsign", "Tanh", "Transpose")
+        for op in ("Abs", "Asinh", "Atan", "Ceil", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor",
+                   "GlobalAveragePool", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "LeakyRelu", "LogSoftmax",
+                   "LpNormalization", "Mish", "Neg", "Reciprocal", "ReduceLogSumExp", "ReduceProd", "Relu", "Round",
+                   "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Tan", "Tanh",
+                   "ThresholdedRelu", "Transpose")
     },
-    **{op: (node(op, "x c"), {"c": WEIGHTS[:4]}) for op in ("Add", "Div", "Max", "Min", "Mul", "PRelu", "Sub", "Sum")},
+    **{op: (node(op, "x c"), {"c": WEIGHTS[:4]})
+       for op in ("Add", "Div", "Max", "Mean", "Min", "Mul", "PRelu", "Sub", "Sum")},
+    "Mod": (node("Mod", "x c", fmod=1), {"c": WEIGHTS[:4]}),
+    "Slice backwards": (node("Slice", "x s e a t"), {"s": numbers(-1), "e": numbers(-99), "a": numbers(2),
+                                                     "t": numbers(-2)}),
+    **{f"Pad, {mode}": (node("Pad", "x p", mode=mode), {"p": numbers(0, 1, 2, 0, 1, 1)})
+       for mode in ("edge", "reflect", "wrap")},
+    "CumSum backwards": (node("CumSum", "x a", exclusive=1, reverse=1), {"a": np.int64(-1)}),
+    "GatherND": (node("GatherND", "x i"), {"i": np.asarray([[0, 2], [0, 1]], np.int64)}),
+    "ScatterND": (node("ScatterND", "x i v"), {"i": numbers(0).reshape(1, 1), "v": WEIGHTS.reshape(1, 3, 4)}),
     **{op: (node(op, "x axes"), {"axes": numbers(2)})
        for op in ("ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare")},
     "ReduceMean, axes as attribute": (node("ReduceMean", "x", axes=[1], keepdims=0), {}),
@@ -229,6 +240,33 @@ def test_convolutions_and_pools_mean_what_onnx_says(tmp_path: Path) -> None:
     same_as_reference(graph(nodes, {"x": (1, 2, 7, 8)}, ["y"], {"k": kernel}), tmp_path)
 
 
+_KERNEL = np.linspace(-1, 1, 2 * 3 * 3 * 2, dtype=np.float32)
+WINDOWS: dict[str, onnx.NodeProto] = {
+    "Conv, padded at the end": node("Conv", "x k", auto_pad="SAME_UPPER", strides=[2, 2]),
+    "Conv, padded at the beginning": node("Conv", "x k", auto_pad="SAME_LOWER", dilations=[2, 1]),
+    "MaxPool over the end": node("MaxPool", "x", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
+    "MaxPool, padded much": node("MaxPool", "x", kernel_shape=[2, 2], pads=[1, 0, 1, 1], dilations=[1, 2]),
+    "AveragePool over the end": node("AveragePool", "x", kernel_shape=[3, 2], strides=[2, 2], pads=[0, 1, 1, 0],
+                                     ceil_mode=1),
+    "AveragePool, its padding counts": node("AveragePool", "x", kernel_shape=[3, 2], pads=[0, 1, 1, 0],
+                                            count_include_pad=1),
+    "ConvTranspose": node("ConvTranspose", "x t", strides=[2, 2], pads=[0, 1, 1, 0], output_padding=[1, 0]),
+    "GlobalMaxPool": node("GlobalMaxPool", "x"),
+    "DepthToSpace": node("DepthToSpace", "d", blocksize=2, mode="CRD"),
+    "SpaceToDepth": node("SpaceToDepth", "e", blocksize=2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_lie_as_onnx_says(name: str, tmp_path: Path) -> None:
+    made = WINDOWS[name]
+    shapes = {"x": (1, 2, 7, 8), "d": (1, 8, 2, 3), "e": (1, 2, 4, 6)}
+    kernels = {"k": _KERNEL.reshape(3, 2, 3, 2), "t": _KERNEL.reshape(2, 3, 3, 2)}
+    constants = {name: value for name, value in kernels.items() if name in made.input}
+    model = graph([made], {made.input[0]: shapes[made.input[0]]}, ["y"], constants, opset=19)
+    same_as_reference(model, tmp_path)
+
+
 def test_shapes_that_the_graph_computes_are_known_at_compile_time(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Shape", ["x"], ["s"]),
@@ -295,13 +333,14 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str, str]] = {
     "an unknown operator": (
         graph([node("Det", "x")], {"x": (2, 2)}, ["y"]), "unsupported-op", "operator Det", "node '/block/Det' of net",
     ),
-    "a window": (
-        graph([node("AveragePool", "x", kernel_shape=[2, 2], pads=[1, 1, 1, 1])], {"x": (1, 1, 4, 4)}, ["y"]),
-        "unsupported-op", "is not supported", "block.AveragePool",
+    "places of a maximum": (
+        graph([helper.make_node("MaxPool", ["x"], ["y", "places"], "/block/MaxPool", kernel_shape=[2, 2])],
+              {"x": (1, 1, 4, 4)}, ["y"]),
+        "unsupported-op", "MaxPool is not supported with its indices as a result", "node '/block/MaxPool' of net",
     ),
-    "an unknown form": (
-        graph([node("Pad", "x p", mode="reflect")], {"x": (2, 4)}, ["y"], {"p": numbers(0, 1, 0, 1)}),
-        "unsupported-op", "Pad is not supported with mode=", "node '/block/Pad' of net",
+    "a mirror image longer than the tensor": (
+        graph([node("Pad", "x p", mode="reflect")], {"x": (2, 4)}, ["y"], {"p": numbers(0, 4, 0, 1)}),
+        "unsupported-op", "Pad is not supported with mode='reflect' by 4 of 4", "node '/block/Pad' of net",
     ),
     "a dim without a name": (relu((None, 4)), "dynamic-shape", "dim 0 is dynamic", "input 'x' of"),
     "an empty input": (relu((0, 4)), "empty-tensor", "dim 0 has size 0", "input 'x' of"),

@@ -66,3 +66,23 @@ def test_a_row_of_zeros_costs_the_other_rows_of_a_norm_nothing() -> None:
     check_quantised(program, quantise(simplify(program)))
     assert program.samples is not None
     assert max(e.share for e in layer_errors(simplify(program), program.samples)) < 0.05
+
+
+class Windowed(nn.Module):
+    """Attention that looks back three tokens: a mask of distances that are counted, not computed with floats."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.packed = nn.Linear(8, 24)
+
+    def forward(self, x: Tensor) -> Tensor:
+        queries, keys, values = self.packed(x).chunk(3, -1)
+        places = torch.arange(6)
+        apart = places[None] - places[:, None]
+        scores = queries @ keys.transpose(-1, -2) + 0.25 * apart
+        return scores.masked_fill((apart > 0) | (apart < -3), torch.finfo(scores.dtype).min).softmax(-1) @ values
+
+
+def test_distances_between_places_are_whole_numbers_without_a_scale() -> None:
+    program = import_module(make(Windowed), seeded((1, 6, 8)))
+    check_quantised(program, quantise(simplify(program)))
