@@ -14,7 +14,7 @@ import numpy as np
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.tasks.affine import Affine, Tests
-from penstock.compiler.tasks.kinds import TileKind, bits_of, is_float
+from penstock.compiler.tasks.kinds import bits_of, is_float
 from penstock.compiler.tasks.network import Instances, TaskInstance
 from penstock.compiler.tasks.source import CODE
 from penstock.compiler.tasks.tree import (
@@ -228,7 +228,3 @@ class _Run:
                 limit=f"in instance {self.instance.name}", hint="set it before the loop",
             )  # fmt: skip
         return self.values[name]
-
-
-def as_ports(network: Instances, names: tuple[str, ...]) -> list[tuple[str, TileKind]]:
-    return [(name, network.program.tensors[name].kind) for name in names]
