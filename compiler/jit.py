@@ -96,7 +96,7 @@ class Compiled:
                         copy = FunctionType(value.__code__, scope, name, value.__defaults__)
                         copy.__module__, copy.__qualname__ = value.__module__, value.__qualname__
                         scope[name] = numba.njit(cache=True, **_OPTIONS, forceinline=name in self.inlined)(copy)
-                    elif isinstance(value, int):
+                    elif isinstance(value, int | ModuleType):
                         scope[name] = value
             return scope[self.entry]
         finally:

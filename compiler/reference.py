@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -45,6 +46,11 @@ MODEL_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}"
 """How a library may call a model."""
 
 
+def _query(options: Sequence[tuple[str, object]]) -> str:
+    text = "&".join(f"{key}={value}" for key, value in options)
+    return f"?{text}" if text else ""
+
+
 @dataclass(frozen=True)
 class FileReference:
     """`options` are those in `WEIGHTS`: the function takes none."""
@@ -59,8 +65,7 @@ class FileReference:
         return stem if self.function == "model" else f"{stem}.{self.function}"
 
     def __str__(self) -> str:
-        query = "&".join(f"{key}={value}" for key, value in self.options)
-        return f"{self.path}:{self.function}" + (f"?{query}" if query else "")
+        return f"{self.path}:{self.function}{_query(self.options)}"
 
 
 @dataclass(frozen=True)
@@ -77,8 +82,7 @@ class TaskReference:
         return stem if self.program in ("", stem) else f"{stem}.{self.program}"
 
     def __str__(self) -> str:
-        query = "&".join(f"{key}={value}" for key, value in self.options)
-        return f"{self.path}" + (f":{self.program}" if self.program else "") + (f"?{query}" if query else "")
+        return f"{self.path}" + (f":{self.program}" if self.program else "") + _query(self.options)
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,7 @@ class ZooReference:
     options: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        query = "&".join(f"{key}={value}" for key, value in self.options)
-        return f"zoo:{self.name}" + (f"?{query}" if query else "")
+        return f"zoo:{self.name}{_query(self.options)}"
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,7 @@ class LibraryReference:
         return f"{self.model}.{part}" if part else self.model
 
     def __str__(self) -> str:
-        query = "&".join(f"{key}={value}" for key, value in self.options)
-        return f"{self.library}:{self.model}" + (f"?{query}" if query else "")
+        return f"{self.library}:{self.model}{_query(self.options)}"
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,7 @@ class OnnxReference:
         return self.path.stem
 
     def __str__(self) -> str:
-        query = "&".join(f"{name}={size}" for name, size in self.dims)
-        return f"{self.path}" + (f"?{query}" if query else "")
+        return f"{self.path}{_query(self.dims)}"
 
 
 @dataclass(frozen=True)

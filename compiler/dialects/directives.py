@@ -166,8 +166,29 @@ class FifoAttr(ParametrizedAttribute):
             return [StringAttr(parser.parse_identifier())]
 
 
+class _Numbers(ParametrizedAttribute):
+    """A directive of whole numbers, each behind its name: `<bundle: 0, bits: 512>`."""
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        values: list[Attribute] = []
+        with parser.in_angle_brackets():
+            for name, _ in cls.get_irdl_definition().parameters:
+                if values:
+                    parser.parse_punctuation(",")
+                parser.parse_keyword(name)
+                parser.parse_punctuation(":")
+                values.append(IntAttr(parser.parse_integer()))
+        return values
+
+    def print_parameters(self, printer: Printer) -> None:
+        names = [name for name, _ in self.get_irdl_definition().parameters]
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(f"{name}: {getattr(self, name).data}" for name in names))
+
+
 @irdl_attr_definition
-class PipelineAttr(ParametrizedAttribute):
+class PipelineAttr(_Numbers):
     """The initiation interval that a nest is to reach: `#directive.pipeline<ii: 1>`."""
 
     name = "directive.pipeline"
@@ -181,16 +202,9 @@ class PipelineAttr(ParametrizedAttribute):
         if self.ii.data < 1:
             raise VerifyException(f"pipeline: II {self.ii.data} must be at least 1")
 
-    def print_parameters(self, printer: Printer) -> None:
-        _print_fields(printer, (("ii", self.ii),))
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        return _parse_fields(parser, ("ii",))
-
 
 @irdl_attr_definition
-class CarriedAttr(ParametrizedAttribute):
+class CarriedAttr(_Numbers):
     """After how many iterations a stored word is loaded again: `#directive.carried<distance: 24>`; 0 is never."""
 
     name = "directive.carried"
@@ -204,19 +218,9 @@ class CarriedAttr(ParametrizedAttribute):
         if self.distance.data < 0:
             raise VerifyException(f"carried: distance {self.distance.data} must be at least 0")
 
-    def print_parameters(self, printer: Printer) -> None:
-        _print_fields(printer, (("distance", self.distance),))
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        return _parse_fields(parser, ("distance",))
-
-
-_AXI_FIELDS = ("bundle", "bits", "depth", "burst", "outstanding")
-
 
 @irdl_attr_definition
-class AxiAttr(ParametrizedAttribute):
+class AxiAttr(_Numbers):
     """One argument's way to external memory: `#directive.m_axi<bundle: 0, bits: 512, depth: 64, burst: 16, ...>`.
 
     `bits` is the port's width, `depth` how many words the argument has, `burst` the longest burst in beats, and
@@ -244,31 +248,6 @@ class AxiAttr(ParametrizedAttribute):
             )
         if not 1 <= outstanding <= 256 or self.depth.data < 1 or self.bundle.data < 0:
             raise VerifyException(f"m_axi: {outstanding} bursts under way to {self.depth.data} words")
-
-    def print_parameters(self, printer: Printer) -> None:
-        values = (self.bundle, self.bits, self.depth, self.burst, self.outstanding)
-        _print_fields(printer, tuple(zip(_AXI_FIELDS, values, strict=True)))
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        return _parse_fields(parser, _AXI_FIELDS)
-
-
-def _print_fields(printer: Printer, fields: Sequence[tuple[str, IntAttr]]) -> None:
-    with printer.in_angle_brackets():
-        printer.print_string(", ".join(f"{name}: {value.data}" for name, value in fields))
-
-
-def _parse_fields(parser: AttrParser, names: Sequence[str]) -> list[Attribute]:
-    values: list[Attribute] = []
-    with parser.in_angle_brackets():
-        for position, name in enumerate(names):
-            if position:
-                parser.parse_punctuation(",")
-            parser.parse_keyword(name)
-            parser.parse_punctuation(":")
-            values.append(IntAttr(parser.parse_integer()))
-    return values
 
 
 def element_bits(kind: Attribute) -> int:

@@ -47,7 +47,7 @@ from penstock.compiler.dialects.nest_pick import PickOp
 from penstock.compiler.dialects.nest_stack import StackingAttr, StackOp
 from penstock.compiler.dialects.nest_within import WithinOp
 from penstock.compiler.dialects.stream import BlocksType, StreamType
-from penstock.compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.dialects.types import lane_shape, memref_type, vector_type
 
 __all__ = [
     "MemoryOp", "ALWAYS", "ConstantOp", "GuardAttr", "LoadOp", "Loop", "LoopsAttr", "MapOp",
@@ -259,12 +259,12 @@ class MapOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        shape = _shape(self.result)
+        shape = lane_shape(self.result)
         if len(self.lanes) != len(self.inputs):
             raise VerifyException(f"map: {len(self.lanes)} lane maps for {len(self.inputs)} operands")
         for value, lane_map in zip(self.inputs, self.lanes, strict=True):
             corner = lane_map.data.eval([s - 1 for s in shape], [])
-            if tuple(c + 1 for c in corner) != _shape(value):
+            if tuple(c + 1 for c in corner) != lane_shape(value):
                 raise VerifyException(f"map: {value.type} is not the {lane_map.data} projection of lanes {shape}")
         terminator = self.body.block.last_op
         if not isinstance(terminator, YieldOp) or terminator.value.type != _element(self.result):
@@ -315,8 +315,8 @@ class ReduceOp(IRDLOperation):
 
     def verify_(self) -> None:
         dims = [d.data for d in self.dims]
-        wanted = tuple(1 if d in dims else s for d, s in enumerate(_shape(self.value)))
-        if _shape(self.result) != wanted:
+        wanted = tuple(1 if d in dims else s for d, s in enumerate(lane_shape(self.value)))
+        if lane_shape(self.result) != wanted:
             raise VerifyException(f"reduce: {self.value.type} along {dims} has shape {wanted}, not {self.result.type}")
 
 
@@ -331,10 +331,6 @@ class ConstantOp(IRDLOperation):
 
     def __init__(self, value: Attribute, result: VectorType) -> None:
         super().__init__(result_types=[result], properties={"value": value})
-
-
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    return tuple(vector_type(value).get_shape())
 
 
 def _element(value: SSAValue) -> Attribute:
@@ -362,7 +358,7 @@ def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequenc
         return
     shape = memory_shape(op.memory)
     value = op.result if isinstance(op, LoadOp) else op.value
-    lanes = _shape(value)
+    lanes = lane_shape(value)
     if (word := memory_word(op.memory)) is not None:
         if value.type != word:
             raise VerifyException(f"nest {nest}: {op.name} moves {value.type}, a word of its memory is {word}")

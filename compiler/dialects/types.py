@@ -23,6 +23,11 @@ def vector_type(value: SSAValue | Attribute) -> VectorType[Attribute]:
     return cast("VectorType[Attribute]", kind)
 
 
+def lane_shape(value: SSAValue) -> tuple[int, ...]:
+    """How the lanes of a vector lie."""
+    return tuple(vector_type(value).get_shape())
+
+
 def memref_type(value: SSAValue | Attribute) -> MemRefType[Attribute]:
     kind = _type(value)
     if not isinstance(kind, MemRefType):

@@ -14,21 +14,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block
 from xdsl.ir.affine import AffineMap
 
-from penstock.compiler.analysis.nests import (
-    Constant,
-    Load,
-    Map,
-    NestFacts,
-    NestValue,
-    Other,
-    Place,
-    Read,
-    Reduce,
-    Select,
-    Statement,
-    StoreFact,
-    Write,
-)
+from penstock.compiler.analysis import nests as fact
 from penstock.compiler.analysis.pairs import PAIRED, Pairing, narrow_product, pairing_of
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.bindings import Allotment, shares_of
@@ -58,7 +44,7 @@ class FlatStep:
     operator: Operator | None = None
     kind: str = "compute"
     """compute, read, write, load, store"""
-    target: Place | None = None
+    target: fact.Place | None = None
     when: GuardAttr = ALWAYS
     address: AffineMap | None = None
     shape: tuple[int, ...] = ()
@@ -78,7 +64,7 @@ BodyMemory = dict[Hashable, tuple[FlatBody, Block]]
 """Bodies that were flattened before, for nests that share them; each is kept, so that its identity stays its own."""
 
 
-def flatten(facts: NestFacts, library: OperatorLibrary, memory: BodyMemory | None = None) -> list[FlatStep]:
+def flatten(facts: fact.NestFacts, library: OperatorLibrary, memory: BodyMemory | None = None) -> list[FlatStep]:
     """The steps of a nest's body, its operators built of what the nest says."""
     return _Flattener(facts, library, {} if memory is None else memory).run()
 
@@ -89,41 +75,41 @@ class _Flattener:
     Lanes of one operation that are built of different things are steps side by side.
     """
 
-    def __init__(self, facts: NestFacts, library: OperatorLibrary, memory: BodyMemory) -> None:
+    def __init__(self, facts: fact.NestFacts, library: OperatorLibrary, memory: BodyMemory) -> None:
         self.facts, self.library, self.memory = facts, library, memory
         self.operators = Operators(library, Allotment(facts.bindings))
         self.bound = tuple(facts.bindings.items())
         self.alike = all(not (shares := shares_of(choice)) or not shares[0] for choice in facts.bindings.values())
         self.steps: list[FlatStep] = []
-        self.steps_of: dict[NestValue, tuple[int, ...]] = {}
-        self.bits_of: dict[NestValue, int] = {}
+        self.steps_of: dict[fact.NestValue, tuple[int, ...]] = {}
+        self.bits_of: dict[fact.NestValue, int] = {}
 
     def run(self) -> list[FlatStep]:
         for statement in self.facts.statements:
             self._visit(statement)
         return self.steps
 
-    def _visit(self, statement: Statement) -> None:
+    def _visit(self, statement: fact.Statement) -> None:
         match statement:
-            case Read(place, when, result):
+            case fact.Read(place, when, result):
                 self._access("read", place, when, None, result, ())
-            case Write(value, place, when):
+            case fact.Write(value, place, when):
                 self._access("write", place, when, None, value, self._inputs((value,)))
-            case Load(place, address, when, result):
+            case fact.Load(place, address, when, result):
                 self._access("load", place, when, address, result, ())
-            case StoreFact(value, place, address, when):
+            case fact.StoreFact(value, place, address, when):
                 self._access("store", place, when, address, value, self._inputs((value,)))
-            case Select(inside, outside, _, result):
+            case fact.Select(inside, outside, _, result):
                 bits = max(self._bits(inside), self._bits(outside))
                 row = self.library.find("arith.select", bits)
                 self._add(result, nest.SelectOp.name, (inside, outside), [(result.lanes, row)], bits, bits)
-            case Constant(value, result):
+            case fact.Constant(value, result):
                 self.bits_of[result] = constant_bits(value, result.dtype)
-            case Map():
+            case fact.Map():
                 self._map(statement)
-            case Reduce():
+            case fact.Reduce():
                 self._reduce(statement)
-            case Other(op, inputs, result):
+            case fact.Other(op, inputs, result):
                 made = op.built_of([self._bits(v) for v in inputs])
                 if made is None:
                     self.steps_of[result] = self._inputs(inputs)
@@ -135,10 +121,10 @@ class _Flattener:
     def _access(
         self,
         kind: str,
-        place: Place,
+        place: fact.Place,
         when: GuardAttr,
         address: AffineMap | None,
-        data: NestValue,
+        data: fact.NestValue,
         inputs: tuple[int, ...],
     ) -> None:
         bits = type_bits(data.dtype)
@@ -148,7 +134,7 @@ class _Flattener:
             self.steps_of[data] = (len(self.steps) - 1,)
             self.bits_of[data] = bits
 
-    def _map(self, statement: Map) -> None:
+    def _map(self, statement: fact.Map) -> None:
         pairing = self._pairing(statement)
         body, lanes = self._body(statement, pairing)
         base, inputs = len(self.steps), [self.steps_of.get(v, ()) for v in statement.inputs]
@@ -172,13 +158,13 @@ class _Flattener:
             self.steps_of[statement.result] = made
         self.bits_of[statement.result] = body.bits
 
-    def _pairing(self, statement: Map) -> Pairing | None:
+    def _pairing(self, statement: fact.Map) -> Pairing | None:
         """How lanes share the operators of their product, if it is to be built so and they can."""
         if self.facts.bindings.get(arith.MuliOp.name) != PAIRED:
             return None
         return pairing_of(statement.body.block, statement.lanes, statement.result.shape)
 
-    def _body(self, statement: Map, pairing: Pairing | None) -> tuple[FlatBody, int]:
+    def _body(self, statement: fact.Map, pairing: Pairing | None) -> tuple[FlatBody, int]:
         """The flat body, and how many times each of its operators is there: once a lane, unless lanes differ."""
         block = statement.body.block
         bits = [self._bits(v) for v in statement.inputs]
@@ -193,7 +179,7 @@ class _Flattener:
             self.memory[key] = (flatten_body(block, bits, stepped, operators, 1, added), block)
         return self.memory[key][0], statement.result.lanes
 
-    def _reduce(self, statement: Reduce) -> None:
+    def _reduce(self, statement: fact.Reduce) -> None:
         """A balanced tree a dim: one step a level, each halving what is left of the dim's lanes."""
         combine, result = first_op(statement.body.block), statement.result
         width, bits = type_bits(result.dtype), self._bits(statement.value)
@@ -214,9 +200,9 @@ class _Flattener:
 
     def _add(
         self,
-        result: NestValue,
+        result: fact.NestValue,
         name: str,
-        operands: Sequence[NestValue],
+        operands: Sequence[fact.NestValue],
         rows: Sequence[tuple[int, Operator]],
         bits: int,
         operand_bits: int,
@@ -226,20 +212,20 @@ class _Flattener:
         self.steps_of[result] = tuple(range(first, len(self.steps)))
         self.bits_of[result] = bits
 
-    def _inputs(self, values: Sequence[NestValue]) -> tuple[int, ...]:
+    def _inputs(self, values: Sequence[fact.NestValue]) -> tuple[int, ...]:
         return tuple([step for v in values for step in self.steps_of.get(v, ())])
 
-    def _bits(self, value: NestValue) -> int:
+    def _bits(self, value: fact.NestValue) -> int:
         bits = self.bits_of.get(value)
         return type_bits(value.dtype) if bits is None else bits
 
 
-def _adds(user: Statement, value: NestValue) -> bool:
+def _adds(user: fact.Statement, value: fact.NestValue) -> bool:
     """Whether a value goes straight into a sum there."""
     match user:
-        case Reduce(summed, _, _, body):
+        case fact.Reduce(summed, _, _, body):
             return summed is value and first_op(body.block).name in ADDS
-        case Map(inputs, _, _, body):
+        case fact.Map(inputs, _, _, body):
             arguments = [a for a, v in zip(body.block.args, inputs, strict=True) if v is value]
             return any(use.operation.name in ADDS for a in arguments for use in a.uses)
         case _:

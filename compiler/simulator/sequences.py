@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from penstock.compiler.jit import Words, jit
-from penstock.compiler.simulator.layout import (
-    CLAIMS,
-    DEPTH,
-    FILLS,
-    FREED,
-    GROW,
-    HEAD,
-    HELD_RUN,
-    HIGH,
-    MASK,
-    MOST_NEW_RUNS,
-    RING,
-    SEEN,
-    SEEN_RUN,
-    SETTLED,
-    SETTLED_RUN,
-    SLOT_RUN,
-    TAKES,
-    UNBOUNDED,
-)  # fmt: skip
+from penstock.compiler.simulator import layout as at
 
 
 @jit
 def run_of(s: int, k: int, run: int, m: Words, rings: Words) -> int:
     """The number of the run that slot `k` lies in, looked for from `run` on."""
-    ring, mask, head = m[s + RING], m[s + MASK], m[s + HEAD]
+    ring, mask, head = m[s + at.RING], m[s + at.MASK], m[s + at.HEAD]
     while run + 1 < head and rings[ring + 3 * ((run + 1) & mask)] <= k:
         run += 1
     while run > 0 and rings[ring + 3 * (run & mask)] > k:
@@ -38,25 +19,25 @@ def run_of(s: int, k: int, run: int, m: Words, rings: Words) -> int:
 
 @jit
 def time_in(s: int, k: int, run: int, m: Words, rings: Words) -> int:
-    at = m[s + RING] + 3 * (run & m[s + MASK])
-    return rings[at + 1] + (k - rings[at]) * rings[at + 2]
+    place = m[s + at.RING] + 3 * (run & m[s + at.MASK])
+    return rings[place + 1] + (k - rings[place]) * rings[place + 2]
 
 
 @jit
 def step_in(s: int, run: int, m: Words, rings: Words) -> int:
-    return rings[m[s + RING] + 3 * (run & m[s + MASK]) + 2]
+    return rings[m[s + at.RING] + 3 * (run & m[s + at.MASK]) + 2]
 
 
 @jit
 def end_of(s: int, run: int, count: int, m: Words, rings: Words) -> int:
     """The first slot after a run, of a sequence that has `count` slots."""
-    return rings[m[s + RING] + 3 * ((run + 1) & m[s + MASK])] if run + 1 < m[s + HEAD] else count
+    return rings[m[s + at.RING] + 3 * ((run + 1) & m[s + at.MASK])] if run + 1 < m[s + at.HEAD] else count
 
 
 @jit
 def append(s: int, k: int, n: int, time: int, step: int, m: Words, rings: Words) -> None:
     """Slots k to k + n - 1, the first at `time`: into the last run if they continue it."""
-    ring, mask, head = m[s + RING], m[s + MASK], m[s + HEAD]
+    ring, mask, head = m[s + at.RING], m[s + at.MASK], m[s + at.HEAD]
     if head > 0:
         last = ring + 3 * ((head - 1) & mask)
         if k == rings[last] + 1:  # a run of one has no step yet
@@ -65,33 +46,33 @@ def append(s: int, k: int, n: int, time: int, step: int, m: Words, rings: Words)
                 return
         elif time == rings[last + 1] + (k - rings[last]) * rings[last + 2] and (n == 1 or step == rings[last + 2]):
             return
-    at = ring + 3 * (head & mask)
-    rings[at] = k
-    rings[at + 1] = time
-    rings[at + 2] = step
-    m[s + HEAD] = head + 1
+    place = ring + 3 * (head & mask)
+    rings[place] = k
+    rings[place + 1] = time
+    rings[place + 2] = step
+    m[s + at.HEAD] = head + 1
 
 
 @jit
 def has_room(s: int, oldest: int, m: Words) -> bool:
     """Whether one more access fits without losing a run that is still to be read."""
-    if m[s + HEAD] - oldest + MOST_NEW_RUNS <= m[s + MASK] + 1:
+    if m[s + at.HEAD] - oldest + at.MOST_NEW_RUNS <= m[s + at.MASK] + 1:
         return True
-    m[s + GROW] = 1
+    m[s + at.GROW] = 1
     return False
 
 
 @jit
 def room_to_write(c: int, m: Words) -> bool:
-    if m[c + FILLS] == m[c + CLAIMS]:
-        return has_room(m[c + FILLS], min(m[c + HELD_RUN], m[c + SETTLED_RUN]), m)
-    return has_room(m[c + FILLS], m[c + HELD_RUN], m) and has_room(m[c + CLAIMS], m[c + SETTLED_RUN], m)
+    if m[c + at.FILLS] == m[c + at.CLAIMS]:
+        return has_room(m[c + at.FILLS], min(m[c + at.HELD_RUN], m[c + at.SETTLED_RUN]), m)
+    return has_room(m[c + at.FILLS], m[c + at.HELD_RUN], m) and has_room(m[c + at.CLAIMS], m[c + at.SETTLED_RUN], m)
 
 
 @jit
 def room_to_read(c: int, m: Words) -> bool:
-    bounded = m[c + DEPTH] < UNBOUNDED
-    return has_room(m[c + TAKES], min(m[c + SEEN_RUN], m[c + SLOT_RUN]) if bounded else m[c + SEEN_RUN], m)
+    bounded = m[c + at.DEPTH] < at.UNBOUNDED
+    return has_room(m[c + at.TAKES], min(m[c + at.SEEN_RUN], m[c + at.SLOT_RUN]) if bounded else m[c + at.SEEN_RUN], m)
 
 
 @jit
@@ -101,9 +82,9 @@ def settle(c: int, m: Words, rings: Words) -> None:
     Slot k is claimed at C(k); SEEN counts the slots given back before that. Along a run of claims and a run of takes
     k + 1 - SEEN rises, or rises first and then falls, so that few points of such a stretch are looked at.
     """
-    claims, takes, freed = m[c + CLAIMS], m[c + TAKES], m[c + FREED]
-    k, seen, high = m[c + SETTLED], m[c + SEEN], m[c + HIGH]
-    claim_run, take_run = m[c + SETTLED_RUN], m[c + SEEN_RUN]
+    claims, takes, freed = m[c + at.CLAIMS], m[c + at.TAKES], m[c + at.FREED]
+    k, seen, high = m[c + at.SETTLED], m[c + at.SEEN], m[c + at.HIGH]
+    claim_run, take_run = m[c + at.SETTLED_RUN], m[c + at.SEEN_RUN]
     while k < freed:
         claim_run = run_of(claims, k, claim_run, m, rings)
         claimed = time_in(claims, k, claim_run, m, rings)
@@ -128,8 +109,8 @@ def settle(c: int, m: Words, rings: Words) -> None:
             seen += passed(claimed + more * pace - taken, step)
             high = max(high, k + 1 - seen)
         k += 1
-    m[c + SETTLED], m[c + SEEN], m[c + HIGH] = k, seen, high
-    m[c + SETTLED_RUN], m[c + SEEN_RUN] = claim_run, take_run
+    m[c + at.SETTLED], m[c + at.SEEN], m[c + at.HIGH] = k, seen, high
+    m[c + at.SETTLED_RUN], m[c + at.SEEN_RUN] = claim_run, take_run
 
 
 @jit

@@ -3,32 +3,8 @@
 from __future__ import annotations
 
 from penstock.compiler.jit import Words, jit
+from penstock.compiler.simulator import layout as at
 from penstock.compiler.simulator.accesses import claim, let_pass, log_stall, step, unclaim
-from penstock.compiler.simulator.layout import (
-    CHANNEL,
-    CLAIMED,
-    DEPTH,
-    FAR,
-    FILLED,
-    FLAGS,
-    FREED,
-    HELD,
-    LEFT,
-    LOAD,
-    MEMBERS,
-    NEXT,
-    OFFSET,
-    PHASE,
-    PORT_SIZE,
-    PORTS,
-    PORTS_END,
-    SHIFT,
-    SIMPLE,
-    STEP,
-    STORE,
-    TAKE,
-    WAITED,
-)  # fmt: skip
 from penstock.compiler.simulator.phases import finish
 from penstock.compiler.simulator.turns import take_turns
 
@@ -37,12 +13,12 @@ from penstock.compiler.simulator.turns import take_turns
 def claim_due(low: int, high: int, now: int, m: Words, rings: Words) -> tuple[int, int]:
     """Claim all accesses at the phase's time `now`: (earliest cycle, port that decides), or (-1, ...) for unknown."""
     earliest, cause = 0, 0
-    for q in range(low, high, PORT_SIZE):
-        if m[q + NEXT] == now:
+    for q in range(low, high, at.PORT_SIZE):
+        if m[q + at.NEXT] == now:
             time = claim(q, m, rings)
             if time < 0:
-                for back in range(low, q, PORT_SIZE):
-                    if m[back + NEXT] == now:
+                for back in range(low, q, at.PORT_SIZE):
+                    if m[back + at.NEXT] == now:
                         unclaim(back, m, rings)
                 return -1, q
             if time > earliest:
@@ -53,12 +29,12 @@ def claim_due(low: int, high: int, now: int, m: Words, rings: Words) -> tuple[in
 @jit
 def known_turns(q: int, m: Words) -> int:
     """How many accesses of a simple port have times that are known."""
-    c = m[q + CHANNEL]
-    if m[q + FLAGS] & (LOAD | STORE):
-        return FAR
-    if m[q + FLAGS] & TAKE:
-        return m[c + FILLED] - m[c + HELD]
-    return m[c + DEPTH] - (m[c + CLAIMED] - m[c + FREED])
+    c = m[q + at.CHANNEL]
+    if m[q + at.FLAGS] & (at.LOAD | at.STORE):
+        return at.FAR
+    if m[q + at.FLAGS] & at.TAKE:
+        return m[c + at.FILLED] - m[c + at.HELD]
+    return m[c + at.DEPTH] - (m[c + at.CLAIMED] - m[c + at.FREED])
 
 
 @jit
@@ -68,33 +44,33 @@ def find_turns(p: int, first: int, m: Words) -> int:
     Turns last until another port comes in, a run ends, or a time is not known. The ports are listed in the order of
     their turns at the phase's MEMBERS.
     """
-    h = m[p + PHASE]
-    low, high, members = m[h + PORTS], m[h + PORTS_END], m[h + MEMBERS]
-    period = FAR
-    for q in range(low, high, PORT_SIZE):
-        if m[q + NEXT] == first and m[q + LEFT] > 1:
-            period = min(period, m[q + STEP])
-    if period == FAR:
+    h = m[p + at.PHASE]
+    low, high, members = m[h + at.PORTS], m[h + at.PORTS_END], m[h + at.MEMBERS]
+    period = at.FAR
+    for q in range(low, high, at.PORT_SIZE):
+        if m[q + at.NEXT] == first and m[q + at.LEFT] > 1:
+            period = min(period, m[q + at.STEP])
+    if period == at.FAR:
         return 0
-    turns, limit, end = FAR, FAR, members
-    for q in range(low, high, PORT_SIZE):
-        if m[q + NEXT] < first + period and m[q + STEP] == period:
-            if not m[q + FLAGS] & SIMPLE:
+    turns, limit, end = at.FAR, at.FAR, members
+    for q in range(low, high, at.PORT_SIZE):
+        if m[q + at.NEXT] < first + period and m[q + at.STEP] == period:
+            if not m[q + at.FLAGS] & at.SIMPLE:
                 return 0
-            turns = min(turns, m[q + LEFT], known_turns(q, m))
+            turns = min(turns, m[q + at.LEFT], known_turns(q, m))
             if turns < 2:
                 return 0
-            at = end
-            while at > members and m[m[at - 1] + NEXT] > m[q + NEXT]:
-                m[at] = m[at - 1]
-                at -= 1
-            m[at] = q
+            place = end
+            while place > members and m[m[place - 1] + at.NEXT] > m[q + at.NEXT]:
+                m[place] = m[place - 1]
+                place -= 1
+            m[place] = q
             end += 1
         else:
-            limit = min(limit, m[q + NEXT])
-    if limit < FAR:
+            limit = min(limit, m[q + at.NEXT])
+    if limit < at.FAR:
         for i in range(members, end):
-            turns = min(turns, (limit - m[m[i] + NEXT] + period - 1) // period)
+            turns = min(turns, (limit - m[m[i] + at.NEXT] + period - 1) // period)
     m[end] = 0
     return turns if turns > 1 else 0
 
@@ -102,11 +78,11 @@ def find_turns(p: int, first: int, m: Words) -> int:
 @jit
 def go_on_stalling(p: int, m: Words, rings: Words, log: Words) -> bool:
     """The next accesses of a phase with one clock, or its end. False while their times are not known."""
-    low, high = m[m[p + PHASE] + PORTS], m[m[p + PHASE] + PORTS_END]
-    now = FAR
-    for q in range(low, high, PORT_SIZE):
-        now = min(now, m[q + NEXT])
-    if now == FAR:
+    low, high = m[m[p + at.PHASE] + at.PORTS], m[m[p + at.PHASE] + at.PORTS_END]
+    now = at.FAR
+    for q in range(low, high, at.PORT_SIZE):
+        now = min(now, m[q + at.NEXT])
+    if now == at.FAR:
         finish(p, m, rings)
         return True
     turns = find_turns(p, now, m)
@@ -115,14 +91,14 @@ def go_on_stalling(p: int, m: Words, rings: Words, log: Words) -> bool:
     earliest, cause = claim_due(low, high, now, m, rings)
     if earliest < 0:
         return False
-    time = now + m[p + OFFSET]
+    time = now + m[p + at.OFFSET]
     if earliest > time:
-        m[cause + WAITED] += earliest - time
-        m[p + OFFSET] = earliest - now
+        m[cause + at.WAITED] += earliest - time
+        m[p + at.OFFSET] = earliest - now
         time = earliest
         log_stall(p, time, cause, m, log)
-    for q in range(low, high, PORT_SIZE):
-        if m[q + NEXT] == now:
-            let_pass(q, time + m[q + SHIFT], m, rings)
+    for q in range(low, high, at.PORT_SIZE):
+        if m[q + at.NEXT] == now:
+            let_pass(q, time + m[q + at.SHIFT], m, rings)
             step(q, m)
     return True

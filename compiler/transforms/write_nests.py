@@ -7,26 +7,12 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DictionaryAttr, MemRefType, StringAttr, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from penstock.compiler.analysis.nests import (
-    Constant,
-    Load,
-    Map,
-    NestFacts,
-    NestValue,
-    Other,
-    Place,
-    Read,
-    Reduce,
-    Select,
-    Statement,
-    StoreFact,
-    Write,
-)
+from penstock.compiler.analysis import nests as fact
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.names import c_name
 
 
-def write_nests(nests: Sequence[NestFacts], places: dict[Place, SSAValue]) -> list[Operation]:
+def write_nests(nests: Sequence[fact.NestFacts], places: dict[fact.Place, SSAValue]) -> list[Operation]:
     """What a task consists of: its memories, then its nests. `places` are those outside, and get the new ones too."""
     writer = _Writer(places)
     written = [writer.nest(facts) for facts in nests]
@@ -34,12 +20,12 @@ def write_nests(nests: Sequence[NestFacts], places: dict[Place, SSAValue]) -> li
 
 
 class _Writer:
-    def __init__(self, places: dict[Place, SSAValue]) -> None:
+    def __init__(self, places: dict[fact.Place, SSAValue]) -> None:
         self.places = places
-        self.values: dict[NestValue, SSAValue] = {}
+        self.values: dict[fact.NestValue, SSAValue] = {}
         self.memories: list[Operation] = []
 
-    def nest(self, facts: NestFacts) -> nest.NestOp:
+    def nest(self, facts: fact.NestFacts) -> nest.NestOp:
         block = Block()
         for statement in facts.statements:
             block.add_op(self._statement(statement))
@@ -47,31 +33,31 @@ class _Writer:
         bindings = chosen if facts.bindings else None
         return nest.NestOp(facts.name, facts.loops, Region(block), facts.block_loops, bindings)
 
-    def _statement(self, statement: Statement) -> Operation:
+    def _statement(self, statement: fact.Statement) -> Operation:
         values = self.values
         match statement:
-            case Read(place, when, result):
+            case fact.Read(place, when, result):
                 op = nest.ReadOp(self._place(place), when)
-            case Write(value, place, when):
+            case fact.Write(value, place, when):
                 return nest.WriteOp(values[value], self._place(place), when)
-            case Load(place, address, when, result):
+            case fact.Load(place, address, when, result):
                 op = nest.LoadOp(self._place(place), address, when, _vector(result))
-            case StoreFact(value, place, address, when):
+            case fact.StoreFact(value, place, address, when):
                 return nest.StoreOp(values[value], self._place(place), address, when)
-            case Select(inside, outside, when, result):
+            case fact.Select(inside, outside, when, result):
                 op = nest.SelectOp(values[inside], values[outside], when)
-            case Constant(value, result):
+            case fact.Constant(value, result):
                 op = nest.ConstantOp(value, _vector(result))
-            case Map(inputs, lanes, result, body):
+            case fact.Map(inputs, lanes, result, body):
                 op = nest.MapOp([values[v] for v in inputs], lanes, _vector(result), body.clone())
-            case Reduce(value, dims, result, body):
+            case fact.Reduce(value, dims, result, body):
                 op = nest.ReduceOp(values[value], dims, body.clone())
-            case Other(op, inputs, result):
+            case fact.Other(op, inputs, result):
                 op = op.clone({old: values[new] for old, new in zip(op.operands, inputs, strict=True)})
         values[result] = op.results[0]
         return op
 
-    def _place(self, place: Place) -> SSAValue:
+    def _place(self, place: fact.Place) -> SSAValue:
         if place not in self.places:
             kind = MemRefType(place.dtype, place.shape)
             if place.kind == "rom":
@@ -84,5 +70,5 @@ class _Writer:
         return self.places[place]
 
 
-def _vector(value: NestValue) -> VectorType:
+def _vector(value: fact.NestValue) -> VectorType:
     return VectorType(value.dtype, value.shape)

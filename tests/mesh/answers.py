@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.compiler.mesh.execute import execute
-from penstock.compiler.mesh.interpret import MeshArray, interpret, numpy_type
 from penstock.compiler.mesh.machine import Machine
 from penstock.compiler.mesh.planner import Planned, Reuse, plan_programs
 from penstock.compiler.mesh.program import TileProgram
 from penstock.compiler.mesh.traffic import Traffic
 from penstock.compiler.mesh.triton.read import open_kernel, read_kernel
 from penstock.compiler.tasks.source import ProgramText
+from tests.mesh.plan_execution import execute
+from tests.mesh.tile_values import MeshArray, interpret, numpy_type
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "meshes"
 Tensors = dict[str, MeshArray]

@@ -9,13 +9,13 @@ import pytest
 from penstock.compiler.mesh import simulate
 from penstock.compiler.mesh.cost import dram_bytes, modelled_cycles
 from penstock.compiler.mesh.description import load_machine
-from penstock.compiler.mesh.execute import execute
 from penstock.compiler.mesh.facts import facts_of
 from penstock.compiler.mesh.mapping import INSIDE, LoadPlan, Mapping, MeshPlan
 from penstock.compiler.mesh.planner import Reuse, all_plans, plan_programs
 from penstock.compiler.mesh.simulate import simulate_plan
 from penstock.compiler.mesh.traffic import Traffic
 from tests.mesh.answers import CASES
+from tests.mesh.plan_execution import execute
 
 GEMM = replace(CASES["gemm"], given={**CASES["gemm"].given, "M": 256, "N": 256, "K": 256})
 

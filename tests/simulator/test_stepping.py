@@ -22,12 +22,11 @@ from penstock.compiler.simulator import (
     SimulatedProcess,
     Simulation,
     Simulator,
-    engine,
+    layout,
     recurrence,
     stalling,
     state,
 )
-from penstock.compiler.simulator.layout import MOST_NEW_RUNS
 from penstock.profiling.networks.guards import Guard
 from tests.simulator.networks import access, draw_network
 from tests.simulator.stepping import Stuck, step_through
@@ -102,9 +101,9 @@ def test_what_recurs_is_carried_on_as_it_would_have_gone(monkeypatch: pytest.Mon
         simulator = Simulator(network, OPEN_RTL if seed % 2 else VITIS)
         for depths in depth_settings(network, seed)[:4]:
             runs += 1
-            monkeypatch.setattr(engine, "SWEEPS_BEFORE_KEPT", 1 << 40)
+            monkeypatch.setattr(layout, "SWEEPS_BEFORE_KEPT", 1 << 40)
             slow = simulator.run(depths, frames=1 + seed % 2)
-            monkeypatch.setattr(engine, "SWEEPS_BEFORE_KEPT", 1 + seed % 5)
+            monkeypatch.setattr(layout, "SWEEPS_BEFORE_KEPT", 1 + seed % 5)
             quick = simulator.run(depths, frames=1 + seed % 2)
             assert (quick.deadlock is None) == (slow.deadlock is None)
             assert without_trace(quick) == without_trace(slow), (network.name, depths)
@@ -113,7 +112,7 @@ def test_what_recurs_is_carried_on_as_it_would_have_gone(monkeypatch: pytest.Mon
 
 def test_memory_for_times_grows_where_it_must(monkeypatch: pytest.MonkeyPatch):
     """Rooms for four runs of times, where a process may have to be hundreds ahead."""
-    monkeypatch.setattr(state, "RUNS_KEPT", MOST_NEW_RUNS)
+    monkeypatch.setattr(state, "RUNS_KEPT", layout.MOST_NEW_RUNS)
     check_seeds(VITIS, range(2000, 2010))
     check_seeds(OPEN_RTL, range(2000, 2010))
 
@@ -126,7 +125,7 @@ def test_a_run_without_depths_may_be_given_up(monkeypatch: pytest.MonkeyPatch):
     check_seeds(OPEN_RTL, range(5000, 5010))
     monkeypatch.setattr(simulate_module, "TRIED", 1 << 40)
     monkeypatch.setattr(simulate_module, "ROOM", 0)
-    monkeypatch.setattr(state, "RUNS_KEPT", MOST_NEW_RUNS)
+    monkeypatch.setattr(state, "RUNS_KEPT", layout.MOST_NEW_RUNS)
     check_seeds(VITIS, range(6000, 6010))
     check_seeds(OPEN_RTL, range(6000, 6010))
 
@@ -139,7 +138,7 @@ def test_five_hundred_random_networks_agree_cycle_for_cycle(rules: Rules, part: 
 
 
 @pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)
-@pytest.mark.parametrize("kept", [MOST_NEW_RUNS, 64])
+@pytest.mark.parametrize("kept", [layout.MOST_NEW_RUNS, 64])
 def test_the_times_of_all_tokens_are_those_of_a_run_without_depths(
     rules: Rules, kept: int, monkeypatch: pytest.MonkeyPatch
 ):

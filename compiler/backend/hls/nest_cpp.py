@@ -20,7 +20,7 @@ from penstock.compiler.backend.hls import nest_values, pragmas
 from penstock.compiler.backend.hls.arrays_cpp import ArrayLayout, divided
 from penstock.compiler.backend.hls.bind_cpp import runs_of
 from penstock.compiler.backend.hls.lines import CppLines, extents, subscripts, word_type
-from penstock.compiler.backend.hls.nest_values import is_reduced, is_single_slot, is_start, lane_shape, twin
+from penstock.compiler.backend.hls.nest_values import is_reduced, is_single_slot, is_start, twin
 from penstock.compiler.backend.hls.pairs_cpp import PairsCpp, arguments_at
 from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body, emit_constants
@@ -30,7 +30,7 @@ from penstock.compiler.dialects.bindings import Allotment, bindings_of
 from penstock.compiler.dialects.directives import MemoryDeclaration
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
-from penstock.compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.dialects.types import lane_shape, memref_type, vector_type
 from penstock.compiler.scalars.index_text import flat, linear, times, total, unflat
 
 

@@ -11,7 +11,6 @@ from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
-from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.scalars.index_text import times, total
 
 _SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
@@ -33,10 +32,6 @@ def is_start(value: SSAValue) -> bool:
 
 def is_reduced(value: SSAValue) -> bool:
     return any(isinstance(use.operation, nest.ReduceOp) for use in value.uses)
-
-
-def lane_shape(value: SSAValue) -> tuple[int, ...]:
-    return tuple(vector_type(value).get_shape())
 
 
 def twin(index: str) -> str:

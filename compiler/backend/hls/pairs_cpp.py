@@ -10,10 +10,11 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from penstock.compiler.analysis.pairs import PAIRED, Pairing, narrow_product, pairing_of
 from penstock.compiler.backend.hls.lines import CppLines
-from penstock.compiler.backend.hls.nest_values import lane_shape, project, twin
+from penstock.compiler.backend.hls.nest_values import project, twin
 from penstock.compiler.backend.hls.scalar_cpp import cpp_type, emit_body
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.bindings import Allotment
+from penstock.compiler.dialects.types import lane_shape
 from penstock.compiler.scalars.index_text import times
 
 At = Callable[[SSAValue, Sequence[str]], str]

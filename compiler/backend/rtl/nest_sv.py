@@ -22,7 +22,7 @@ from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import coefficients, projected_dims
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
-from penstock.compiler.dialects.types import vector_type
+from penstock.compiler.dialects.types import lane_shape
 from penstock.compiler.scalars.index_text import linear, total
 
 
@@ -143,7 +143,7 @@ class NestSv(NestParts):
                 self._pick(op)
             case nest.ConstantOp():
                 literal = literal_of(op.value)
-                shape = _shape(op.result)
+                shape = lane_shape(op.result)
                 bits = type_bits(op.result.type)
                 self.values[op.result] = LaneVector(
                     "", shape, prod(shape), ValueRange(literal, literal), bits, None, literal
@@ -159,7 +159,7 @@ class NestSv(NestParts):
         self.handshake.meetings.append(ChannelSignals(stage, self._due(stage, when), ready, signal, offers))
 
     def _value(self, value: SSAValue, name: str, stage: int | None) -> LaneVector:
-        shape = _shape(value)
+        shape = lane_shape(value)
         return LaneVector(name, shape, prod(shape), type_range(value.type), type_bits(value.type), stage)
 
     def _write(self, op: nest.WriteOp) -> None:
@@ -171,7 +171,7 @@ class NestSv(NestParts):
         start, end = self.timing.spans[op]
         if (one := self.accumulators.get(op)) is not None:
             ranges = {value: known.range for value, known in self.values.items()}
-            shape, bits = _shape(op.result), type_bits(op.result.type)
+            shape, bits = lane_shape(op.result), type_bits(op.result.type)
             name = self.stages.fresh(self.names[op.memory])
             kept = LaneVector(name, shape, prod(shape), one.range(ranges, self.op.trips), bits, start)
             self.values[op.result] = self.kept[one.total] = kept
@@ -214,7 +214,7 @@ class NestSv(NestParts):
         if flag is None:
             self.values[op.result] = inside
             return
-        shape = _shape(op.result)
+        shape = lane_shape(op.result)
         found = inside.range | outside.range
         name = self.stages.fresh("chosen")
         result = LaneVector(name, shape, prod(shape), found, inside.bits, start)
@@ -230,7 +230,7 @@ class NestSv(NestParts):
 
     def _within(self, op: nest.WithinOp) -> None:
         """One comparison a bound in stage 0; the lanes share its bit."""
-        (_, stage), shape, name = self.timing.spans[op], _shape(op.result), self.stages.fresh("unpadded")
+        (_, stage), shape, name = self.timing.spans[op], lane_shape(op.result), self.stages.fresh("unpadded")
         self.stages.declare(name, 1, prod(shape))
         factors = coefficients(op.place.data.results[0], len(self.op.trips))
         for number, bound in enumerate(op.bounds):
@@ -240,7 +240,7 @@ class NestSv(NestParts):
 
     def _stack(self, op: nest.StackOp) -> None:
         """Wires: what comes earlier waits for the last to come."""
-        values, shape, name = [self.values[v] for v in op.inputs], _shape(op.result), self.stages.fresh("window")
+        values, shape, name = [self.values[v] for v in op.inputs], lane_shape(op.result), self.stages.fresh("window")
         stage = max(value.stage or 0 for value in values)
         found = ValueRange(min(v.range.low for v in values), max(v.range.high for v in values))
         self.stages.declare(name, found.width, prod(shape))
@@ -253,7 +253,7 @@ class NestSv(NestParts):
 
     def _pick(self, op: nest.PickOp) -> None:
         """Wires."""
-        value, shape, name = self.values[op.value], _shape(op.result), self.stages.fresh("lanes")
+        value, shape, name = self.values[op.value], lane_shape(op.result), self.stages.fresh("lanes")
         start, factors = op.factors
         self.stages.declare(name, value.range.width, prod(shape))
         with self.out.lanes(shape, f"{name}_lane") as index:
@@ -266,7 +266,7 @@ class NestSv(NestParts):
         )
 
     def _map(self, op: nest.MapOp) -> None:
-        shape, kept = _shape(op.result), self.kept.get(op)
+        shape, kept = lane_shape(op.result), self.kept.get(op)
         label = kept.name if kept else self.stages.fresh("map")
         block = op.body.block
         with self.out.lanes(shape, f"{label}_lane") as index:
@@ -274,7 +274,7 @@ class NestSv(NestParts):
             for value, projection in zip(op.inputs, op.lanes, strict=True):
                 dims = projected_dims(projection.data)
                 at = ["0" if d is None else index[d] for d in dims]
-                arguments.append(Scalar.of(self.values[value], flat(_shape(value), at)))
+                arguments.append(Scalar.of(self.values[value], flat(lane_shape(value), at)))
             body = LaneBody(self.stages, self.out)
             result = self.lane_emitter.run(block, arguments, body)
             stage = result.stage
@@ -330,7 +330,3 @@ def _pair(index: str, side: int) -> str:
     if index == "0":
         return str(side)
     return total([f"2 * {index}", "1"]) if side else f"2 * {index}"
-
-
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    return tuple(vector_type(value).get_shape())

@@ -23,7 +23,7 @@ from penstock.compiler.backend.rtl.tables import Tables
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.directives import banks_of, storage_of
 from penstock.compiler.dialects.stream import BlocksType
-from penstock.compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.dialects.types import lane_shape, memref_type
 from penstock.compiler.errors import PenstockError
 
 
@@ -111,7 +111,7 @@ class TaskMemories:
             raw = emitter.stages.fresh(f"{name}_bank")
             emitter.stages.declare(raw, geometry.lanes * bits, geometry.banks)
         late = site if there == start else _delayed(emitter, geometry, site, start, there)
-        shape = _shape(op.result)
+        shape = lane_shape(op.result)
         target = emitter.stages.fresh(f"{name}_now")
         emitter.stages.declare(target, bits, prod(shape))
         write_gather(emitter.out, geometry, late, shape, (raw, target), bits)
@@ -136,7 +136,7 @@ class TaskMemories:
         )
         lane = wide(value, "{}", value.at(stage, emitter.stages))
         use = self._use(emitter, op, stage)
-        self.stores.setdefault(memory, []).append(_Store(use, site, _shape(op.value), lane, fire))
+        self.stores.setdefault(memory, []).append(_Store(use, site, lane_shape(op.value), lane, fire))
 
     # -- external memory and parameters
 
@@ -163,7 +163,7 @@ class TaskMemories:
         ports = self._word_addresses(emitter, op, start)
         for port, address in ports:
             self.words.setdefault(f"{port}_re", []).append((self._use(emitter, op, start), fire, address, ""))
-        shape, kind, width = _shape(op.result), type_range(op.result.type), type_bits(op.result.type)
+        shape, kind, width = lane_shape(op.result), type_range(op.result.type), type_bits(op.result.type)
         if len(ports) == 1:
             return LaneVector(f"{ports[0][0]}_rdata", shape, prod(shape), kind, width, end)
         target = emitter.stages.declare(emitter.stages.fresh(f"{name}_word"), width, prod(shape))
@@ -175,7 +175,7 @@ class TaskMemories:
     def _load_rom(
         self, emitter: NestParts, op: nest.LoadOp, rom: stream.RomOp, span: LaneSpan, fire: str
     ) -> LaneVector:
-        geometry, bits, shape = self.geometry(op.memory), type_bits(op.result.type), _shape(op.result)
+        geometry, bits, shape = self.geometry(op.memory), type_bits(op.result.type), lane_shape(op.result)
         name, (start, end), stages = self.names[op.memory], span, emitter.stages
         label = stages.fresh(f"{name}_load")
         site = emitter.addressing.site(geometry, geometry.place(access_of(op)), start, fire, label)
@@ -357,7 +357,3 @@ def _lanes(number: int, lanes: int) -> str:
 def _choice(options: list[tuple[str, str]]) -> str:
     """The text of the option whose condition holds; the last one else."""
     return "".join(f"({when}) ? {text} : " for when, text in options[:-1]) + options[-1][1]
-
-
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    return tuple(vector_type(value).get_shape())

@@ -7,29 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.compiler.analysis.nests import (
-    Constant,
-    Load,
-    Map,
-    NestFacts,
-    NestValue,
-    Other,
-    Place,
-    Read,
-    Reduce,
-    Select,
-    Statement,
-    StoreFact,
-    Write,
-)
+from penstock.compiler.analysis import nests as fact
 
 
-def drop_unused(nests: Sequence[NestFacts]) -> None:
+def drop_unused(nests: Sequence[fact.NestFacts]) -> None:
     """Keeps of one task's nests what is felt outside, and all that it is made of, through memories too."""
-    live: set[Place] = set()
+    live: set[fact.Place] = set()
     while True:
         kept = [_used(facts.statements, live) for facts in nests]
-        loaded = {one.place for statements in kept for one in statements if isinstance(one, Load)}
+        loaded = {one.place for statements in kept for one in statements if isinstance(one, fact.Load)}
         if loaded <= live:
             break
         live |= loaded
@@ -37,31 +23,31 @@ def drop_unused(nests: Sequence[NestFacts]) -> None:
         facts.statements = statements
 
 
-def _used(statements: Sequence[Statement], live: set[Place]) -> list[Statement]:
-    wanted: set[NestValue] = set()
-    kept: list[Statement] = []
+def _used(statements: Sequence[fact.Statement], live: set[fact.Place]) -> list[fact.Statement]:
+    wanted: set[fact.NestValue] = set()
+    kept: list[fact.Statement] = []
     for one in reversed(statements):
-        if _acts(one, live) or (not isinstance(one, Write | StoreFact) and one.result in wanted):
+        if _acts(one, live) or (not isinstance(one, fact.Write | fact.StoreFact) and one.result in wanted):
             wanted.update(operands(one))
             kept.append(one)
     return kept[::-1]
 
 
-def _acts(one: Statement, live: set[Place]) -> bool:
+def _acts(one: fact.Statement, live: set[fact.Place]) -> bool:
     """Whether a statement is felt outside its nest."""
-    if isinstance(one, StoreFact):
+    if isinstance(one, fact.StoreFact):
         return not one.place.is_own or one.place in live
-    return isinstance(one, Read | Write)
+    return isinstance(one, fact.Read | fact.Write)
 
 
-def operands(one: Statement) -> tuple[NestValue, ...]:
+def operands(one: fact.Statement) -> tuple[fact.NestValue, ...]:
     """The values that a statement takes."""
     match one:
-        case Select(inside, outside, _, _):
+        case fact.Select(inside, outside, _, _):
             return (inside, outside)
-        case Map(inputs, _, _, _) | Other(_, inputs, _):
+        case fact.Map(inputs, _, _, _) | fact.Other(_, inputs, _):
             return inputs
-        case Reduce(value, _, _, _) | Write(value, _, _) | StoreFact(value, _, _, _):
+        case fact.Reduce(value, _, _, _) | fact.Write(value, _, _) | fact.StoreFact(value, _, _, _):
             return (value,)
-        case Read() | Load() | Constant():
+        case fact.Read() | fact.Load() | fact.Constant():
             return ()

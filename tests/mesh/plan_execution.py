@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.mesh.interpret import MeshArray, MeshCounters, MeshTensors, run_instance, take
 from penstock.compiler.mesh.mapping import INSIDE, MeshPlan
 from penstock.compiler.mesh.program import BYTES, MeshLoad
 from penstock.compiler.mesh.traffic import Group, Traffic
+from tests.mesh.tile_values import MeshArray, MeshCounters, MeshTensors, run_instance, take
 
 MeshKey = tuple[int, ...]
 MeshPlaces = list[MeshKey | None]
