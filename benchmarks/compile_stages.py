@@ -27,7 +27,8 @@ from penstock.services.cli.options import check_target, write_output
 from penstock.services.cli.stages import Stages
 from penstock.services.jobs.model import load_program
 from penstock.services.jobs.package import build_package
-from penstock.services.jobs.search import SearchSettings, find_design
+from penstock.services.jobs.search import find_design
+from penstock.services.jobs.search_settings import SearchSettings
 model, trials, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 stages = Stages(quiet=True)
 with stages.running():
@@ -36,7 +37,7 @@ with stages.running():
     program = load_program(model, target.quantize)
     stages.begin("search")
     choice, exploration = find_design(program, target.platform, target.clock_mhz, target.quantize, trials,
-                                      SearchSettings(), lambda done: None, stage=stages.begin)
+                                      SearchSettings(), lambda done, most: None, stage=stages.begin)
     built = build_package(program, choice.finished.design, ToolRunner(), exploration, stages.begin)
     stages.begin("write the package")
     archive = write_output(built, out)

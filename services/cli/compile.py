@@ -56,7 +56,8 @@ def compile(
     from penstock.services.cli.stages import Stages
     from penstock.services.jobs.model import load_program
     from penstock.services.jobs.package import build_package
-    from penstock.services.jobs.search import SearchSettings, find_design, finish_given
+    from penstock.services.jobs.search import find_design, finish_given
+    from penstock.services.jobs.search_settings import SearchSettings
 
     with documented_exit_codes():
         given = Design.load(design) if design is not None else None
@@ -80,11 +81,7 @@ def compile(
                 trials = asked["trials"]
                 stages.begin("searching" if trials is None else f"searching {trials} designs")
                 choice, exploration = find_design(
-                    program, target.platform, target.clock_mhz, target.quantize, trials,
-                    SearchSettings(
-                        seed=asked["seed"], max_lanes=asked["max_lanes"], fifo_simulations=asked["fifo_simulations"],
-                        gap=asked["gap"],
-                    ),
+                    program, target.platform, target.clock_mhz, target.quantize, trials, SearchSettings.of(asked),
                     lambda done, most: stages.note(f"{done} of {most}"), evidence=target.evidence, stage=stages.begin,
                     line=stages.note,
                 )  # fmt: skip

@@ -37,16 +37,13 @@ def explore(
     from penstock.services.cli.options import check_target, save_design
     from penstock.services.cli.stages import Stages
     from penstock.services.jobs.model import load_program
-    from penstock.services.jobs.search import SearchSettings, find_design
+    from penstock.services.jobs.search import find_design
+    from penstock.services.jobs.search_settings import SearchSettings
 
     with documented_exit_codes():
         target = check_target(asked, clock, None)
         goal = Goal.of(asked["objectives"] or (), asked["limits"] or ()).on(target.platform)
         trials = asked["trials"]
-        settings = SearchSettings(
-            asked["sampler"], asked["seed"], asked["max_lanes"], goal, tuple(asked["fix"] or ()),
-            asked["fifo_simulations"], asked["gap"],
-        )  # fmt: skip
         with Stages().running() as stages:
             if target.fallback:
                 stages.say(target.fallback)
@@ -56,7 +53,7 @@ def explore(
                 stages.say(note)
             stages.begin("searching" if trials is None else f"searching {trials} designs")
             choice, exploration = find_design(
-                program, target.platform, target.clock_mhz, target.quantize, trials, settings,
+                program, target.platform, target.clock_mhz, target.quantize, trials, SearchSettings.of(asked, goal),
                 lambda done, most: stages.note(f"{done} of {most}"), evidence=target.evidence, stage=stages.begin,
             )  # fmt: skip
             best = choice.finished.design

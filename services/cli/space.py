@@ -74,10 +74,10 @@ def _evaluator(model: str, asked: AskedOptions, clock: float | None) -> Evaluato
     check_reference(model)
     from penstock.dse.evaluation.evaluate import Evaluator
     from penstock.dse.evaluation.objectives import Goal
-    from penstock.dse.space.tiling import TilingOptions
     from penstock.services.cli.options import check_target
     from penstock.services.cli.stages import Stages
     from penstock.services.jobs.model import load_program
+    from penstock.services.jobs.search_settings import space_options
 
     target = check_target({**asked, "evidence": "modelled"}, clock, None)
     goal = Goal.of(asked["objectives"] or (), asked["limits"] or ()).on(target.platform)
@@ -86,5 +86,5 @@ def _evaluator(model: str, asked: AskedOptions, clock: float | None) -> Evaluato
         program = load_program(model, target.quantize)
     return Evaluator.create(
         program, target.platform.name, clock_mhz=target.clock_mhz, quantize=target.quantize,
-        options=TilingOptions(max_lanes=asked["max_lanes"]), goal=goal,
+        options=space_options(asked), goal=goal,
     )  # fmt: skip

@@ -17,35 +17,20 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.hypervolume import front_share
 from penstock.dse.evaluation.least_room import check_room
-from penstock.dse.evaluation.objectives import DEFAULT_GOAL, Goal
 from penstock.dse.evaluation.proving import prove_best
 from penstock.dse.finishing.finish import Finished, finish, finish_first
 from penstock.dse.finishing.placement import NO_PLACE
 from penstock.dse.rungs import RUNGS, Bench, Measured, Ranked, rank, rank_beaten, usable
 from penstock.dse.rungs.vitis import VITIS_RUNGS, profile_of, retimed
 from penstock.dse.search.explore import Tried, explore
-from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER
 from penstock.dse.search.study import Told
-from penstock.dse.space.tiling import TilingOptions, Value
-from penstock.dse.support.budgets import DEFAULT_GAP, SIMULATIONS
+from penstock.dse.space.tiling import Value
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 from penstock.services.jobs.explanation import explained, use_of
 from penstock.services.jobs.package import refuse_too_large
+from penstock.services.jobs.search_settings import SearchSettings
 from penstock.services.jobs.synthesis import RETIMED, synthesis_section
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """How the search was made, so that it can be made again."""
-
-    sampler: str = DEFAULT_SAMPLER
-    seed: int = 0
-    max_lanes: int | None = None
-    goal: Goal = DEFAULT_GOAL
-    fixed: tuple[str, ...] = ()
-    fifo_simulations: int = SIMULATIONS
-    gap: float = DEFAULT_GAP
 
 
 @dataclass(frozen=True)
@@ -247,9 +232,8 @@ def find_design(
     `program` is prepared. `progress` counts trials, `stage` names what comes after them, `line` says how far that is.
     """
     usable(evidence, platform, clock_mhz)  # an error comes before the search, not after it
-    options = TilingOptions(max_lanes=settings.max_lanes)
     evaluator = Evaluator.create(
-        program, platform.name, clock_mhz=clock_mhz, quantize=quantize, options=options, goal=settings.goal
+        program, platform.name, clock_mhz=clock_mhz, quantize=quantize, options=settings.space, goal=settings.goal
     )
     check_reachable(evaluator)
     check_room(evaluator)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from penstock.services.api.answers.schemas import NewRun
 from penstock.services.cli.compile import compile
 from penstock.services.cli.explore import explore
 from penstock.services.cli.runs import submit
+from penstock.services.jobs.search_settings import SearchSettings
 from penstock.services.run_options import RunOptions, option_labels, said
 from penstock.services.step_kinds import STEP_KINDS
 from penstock.web.run_view import view_run
@@ -52,3 +54,17 @@ def test_the_page_shows_options_in_the_tables_order() -> None:
 def test_what_a_run_does_not_say_is_as_by_default() -> None:
     found = RunOptions.stored({"platform": "u280", "seed": None, "extended": 8})
     assert found == RunOptions.model_validate({"platform": "u280"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("sampler", "random"), ("seed", 3), ("fix", ["order=parallel-outer"]), ("fifo_simulations", 7), ("gap", 5.0),
+     ("max_lanes", 8), ("objectives", ["dsp"])],
+)  # fmt: skip
+def test_a_command_searches_as_a_run_does(name: str, value: Any) -> None:
+    """Both read the options in one place, and a search that is asked for otherwise is another one."""
+    asked = {one: field.get_default(call_default_factory=True) for one, field in RunOptions.model_fields.items()}
+    run, usual = RunOptions.model_validate({name: value}), RunOptions.model_validate({})
+    of_run = SearchSettings.of(dict(run), run.goal)
+    assert SearchSettings.of({**asked, name: value}, run.goal) == of_run
+    assert of_run != SearchSettings.of(dict(usual), usual.goal)

@@ -6,7 +6,8 @@ from penstock.compiler.package.report import ExplorationReport, ProfileUse
 from penstock.compiler.platforms import load_platform
 from penstock.profiling.store import Counts
 from penstock.services.jobs.explanation import in_words, passed_over, use_of
-from penstock.services.jobs.search import SearchSettings, find_design
+from penstock.services.jobs.search import find_design
+from penstock.services.jobs.search_settings import SearchSettings
 from tests.compiler.designs import Dense, build_network
 
 

@@ -15,7 +15,8 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.explaining.sensitivity import explain
 from penstock.services.jobs import explanation
-from penstock.services.jobs.search import SearchSettings, find_design
+from penstock.services.jobs.search import find_design
+from penstock.services.jobs.search_settings import SearchSettings
 from tests.compiler.designs import Dense, build_network
 from tests.package.hand_made import program, report
 

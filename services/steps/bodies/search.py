@@ -16,7 +16,8 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.search.sampler_kinds import sampler_kind
 from penstock.dse.search.samplers import narrow
 from penstock.dse.search.study import Study
-from penstock.dse.space.tiling import Choices, Params, TilingOptions
+from penstock.dse.space.tiling import Choices, Params
+from penstock.services.jobs.search_settings import space_options
 from penstock.services.run_options import RunOptions
 from penstock.services.step_kinds import EXPLORE
 from penstock.services.steps.context import StepContext
@@ -43,7 +44,7 @@ def evaluator_of_content(context: StepContext, prepared: str) -> Evaluator:
         context.store.extract_tree(prepared, folder)
         return make_evaluator(Program.load(folder, make_context()), options)
 
-    decided = (options.platform, options.quantize, options.max_lanes, options.goal)
+    decided = (options.platform, options.quantize, space_options(dict(options)), options.goal)
     return _kept(_evaluators, f"{prepared} {decided}", make)
 
 
@@ -54,9 +55,8 @@ def prepared_program(context: StepContext) -> Program:
 
 def make_evaluator(program: Program, options: RunOptions) -> Evaluator:
     return Evaluator.create(
-        program, options.platform, quantize=options.quantize,
-        options=TilingOptions(max_lanes=options.max_lanes), goal=options.goal,
-    )  # fmt: skip
+        program, options.platform, quantize=options.quantize, options=space_options(dict(options)), goal=options.goal
+    )
 
 
 def study_of(context: StepContext, evaluator: Evaluator) -> Study:

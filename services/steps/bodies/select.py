@@ -15,7 +15,8 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs import Measured, Ranked, in_order
 from penstock.dse.rungs.vitis import VITIS_RUNGS, vitis_lacks
 from penstock.services.jobs.explanation import explained, in_words
-from penstock.services.jobs.search import Choice, SearchSettings, choose, search_section, take
+from penstock.services.jobs.search import Choice, choose, search_section, take
+from penstock.services.jobs.search_settings import SearchSettings
 from penstock.services.run_options import RunOptions
 from penstock.services.run_summary import RunSummary
 from penstock.services.step_kinds import FIRST_TURN, MEASURE, SELECT
@@ -47,14 +48,7 @@ def select(context: StepContext) -> StepResult:
     with licences(context):
         choice = _choose(context, options, evaluator, candidates)
     everything = tried.everything()
-    section = search_section(
-        everything,
-        choice,
-        SearchSettings(
-            options.sampler, options.seed, options.max_lanes, options.goal, fifo_simulations=options.fifo_simulations
-        ),
-        tried.evidence,
-    )
+    section = search_section(everything, choice, SearchSettings.of(dict(options), options.goal), tried.evidence)
     bench_of(context).progress("explaining the choice")
     section = explained(
         section, evaluator, candidates[choice.trial], everything, bench_of(context).history, _profiles(context)
