@@ -62,6 +62,7 @@ def replace_constant_look_ups(program: ExportedProgram) -> None:
 def _look_up(program: ExportedProgram, node: Node) -> _LookUp | None:
     if node.target is aten.index_select.default:
         x, dim, index = node.args
+        assert isinstance(dim, int)
         given = [(dim, index)]
     elif node.target is aten.index.Tensor:
         x, indices = node.args

@@ -23,6 +23,7 @@ def convolutions() -> dict[Any, Callable[..., Any]]:
         aten.avg_pool1d.default: _average,
         aten.avg_pool2d.default: _average,
         aten.avg_pool3d.default: _average,
+        aten.col2im.default: _folded,
         aten.upsample_nearest1d.default: _nearest,
         aten.upsample_nearest2d.default: _nearest,
         aten.upsample_nearest3d.default: _nearest,
@@ -97,6 +98,42 @@ def _windows(x: torch.Tensor, window: Sequence[int]) -> tuple[torch.Tensor, list
             x = narrow(x, first + i, 0, n * k)
     pairs = [size for n, k in zip(counts, window, strict=True) for size in (n, k)]
     return aten.reshape.default(x, [*x.shape[:first], *pairs]), counts
+
+
+def _folded(
+    x: torch.Tensor, output_size: list[int], window: list[int], dilation: list[int], padding: list[int],
+    stride: list[int],
+) -> Any:  # fmt: skip
+    """Windows laid over one another: one layer for each place in a window, with zeros between, and their sum."""
+    if math.prod(window) > _MOST_LAYERS:
+        return NotImplemented
+    beyond = [size + 2 * p for size, p in zip(output_size, padding, strict=True)]
+    lines = zip(beyond, window, dilation, stride, strict=True)
+    counts = [(size - d * (k - 1) - 1) // s + 1 for size, k, d, s in lines]
+    lead = list(x.shape[:-2])
+    x = aten.reshape.default(x, [*lead, -1, math.prod(window), *counts])
+    place = len(lead) + 1
+    total: torch.Tensor | None = None
+    for number in range(math.prod(window)):
+        layer = aten.reshape.default(narrow(x, place, number, number + 1), [*x.shape[:place], *counts])
+        for depth, offset in enumerate(divmod(number, window[1])):
+            start = offset * dilation[depth] - padding[depth]
+            layer = _spread(layer, place + depth, stride[depth], start, output_size[depth])
+        total = layer if total is None else aten.add.Tensor(total, layer)
+    return total
+
+
+_MOST_LAYERS = 64
+
+
+def _spread(x: torch.Tensor, dim: int, step: int, start: int, size: int) -> torch.Tensor:
+    """Element i of `dim` stands at `start + i * step` of `size` places; between are zeros, what is outside is cut."""
+    count, behind = x.shape[dim], x.dim() - 1 - dim
+    if step > 1:
+        x = aten.reshape.default(x, [*x.shape[: dim + 1], 1, *x.shape[dim + 1 :]])
+        x = aten.constant_pad_nd.default(x, [0, 0] * behind + [0, step - 1])
+        x = aten.reshape.default(x, [*x.shape[:dim], count * step, *x.shape[dim + 2 :]])
+    return aten.constant_pad_nd.default(x, [0, 0] * behind + [start, size - start - count * step])
 
 
 def _average(

@@ -63,6 +63,9 @@ MOVES: dict[str, Function] = {
     "places along two dims": lambda x: x[torch.tensor([[0], [2]]), torch.tensor([1, 2, 5])],
     "each row at its own places": lambda x: x.gather(1, (torch.arange(4) - torch.arange(6)[:, None]).clamp(-2, 2) + 3),
     "all rows at the same places": lambda x: x.reshape(2, 3, 8).gather(1, torch.tensor([[[2], [0]]]).expand(2, 2, 8)),
+    "windows laid over one another": lambda x: functional.fold(x[None], (3, 9), (2, 3), stride=(1, 2)),
+    "windows past the edges": lambda x: functional.fold(x[None], (1, 7), (2, 3), padding=1, stride=(1, 2)),
+    "windows with gaps": lambda x: functional.fold(x[None], (3, 11), (2, 3), dilation=(1, 2), stride=(1, 2)),
     "turned pairs": lambda x: torch.stack([-x[:, 1::2], x[:, ::2]], -1).flatten(1),
 }  # fmt: skip
 SUMS: dict[str, Function] = {
