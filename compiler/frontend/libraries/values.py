@@ -104,6 +104,9 @@ def with_classes(reference: LibraryReference, model: type, options: Mapping[str,
     return found
 
 
+_ANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
 def parameters_of(model: type) -> dict[str, inspect.Parameter]:
     """Of the constructor; where it hands on what it does not know (`**kwargs`), those of the classes below too."""
     found: dict[str, inspect.Parameter] = {}
@@ -111,7 +114,7 @@ def parameters_of(model: type) -> dict[str, inspect.Parameter]:
         if "__init__" not in vars(kind):
             continue
         own = inspect.signature(kind.__init__).parameters
-        found = {**own, **found}
+        found = {**{name: one for name, one in own.items() if one.kind not in _ANY}, **found}
         if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in own.values()):
             break
     return found
@@ -126,7 +129,7 @@ def simple_defaults(model: type) -> dict[str, Any]:
             default = parameter.default
             needed = default is inspect.Parameter.empty
             found[name] = "(needed)" if needed else getattr(default, "__name__", default)
-    return {name: value for name, value in found.items() if name not in ("self", "device", "dtype", "args", "kwargs")}
+    return {name: value for name, value in found.items() if name not in ("self", "device", "dtype")}
 
 
 def size_option(reference: LibraryReference, name: str, default: int) -> int:
