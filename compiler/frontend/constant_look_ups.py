@@ -1,6 +1,7 @@
 """Look-ups at places that the model states itself: slices and a concatenation, which the accelerator has.
 
-`x[:, [2, 0, 1]]`, `index_select` with a tensor that was made once, ONNX Gather with an initialiser.
+`x[:, [2, 0, 1]]`, `index_select` with a tensor that was made once, ONNX Gather with an initialiser, the windows of
+`unfold`. `gather` at such places reads each row at places of its own: a product with zeros and ones.
 """
 
 # torch's operations and classes come without types
@@ -9,7 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -27,36 +29,41 @@ from penstock.compiler.frontend.lift import state_value
 aten = torch.ops.aten
 _MOST_RUNS = 128
 """Each run of places that follow one another becomes a slice of its own."""
-_MOST_PLACES = 4096
+_MOST_PLACES = 2**16
+_MOST_ONES = 2**20
+"""Zeros and ones of a product that stands for a look-up."""
+
+
+@dataclass(frozen=True)
+class _LookUp:
+    """What is read along which dims, which lie side by side and count as one, at which places."""
+
+    x: Node
+    dim: int
+    dims: int
+    places: torch.Tensor
 
 
 def replace_constant_look_ups(program: ExportedProgram) -> None:
     """In place. Places that are not known here, or are too many, stay for the host."""
     for node in list(program.graph.nodes):
-        if node.op == "call_function" and (found := _look_up(program, node)) is not None:
-            runs = _runs(found.places)
-            if len(runs) <= _MOST_RUNS and found.x.meta["val"].is_floating_point():
-                _replace(program, node, found, runs)
+        if node.op != "call_function":
+            continue
+        if (found := _look_up(program, node)) is not None and found.x.meta["val"].is_floating_point():
+            runs = _runs([int(i) for i in found.places.reshape(-1)])
+            if len(runs) <= _MOST_RUNS:
+                _replace(program, node, lambda call, at=found, runs=runs: _slices(call, at, runs))
+        elif node.target is aten.gather.default:
+            _replace_gather(program, node)
     program.graph.eliminate_dead_code()
     program.graph_module.recompile()
-
-
-@dataclass(frozen=True)
-class _LookUp:
-    """What is read at which places of the dims from `first` to `last`, counted as one, in which shape."""
-
-    x: Node
-    first: int
-    last: int
-    places: list[int]
-    shape: tuple[int, ...]
 
 
 def _look_up(program: ExportedProgram, node: Node) -> _LookUp | None:
     if node.target is aten.index_select.default:
         x, dim, index = node.args
         assert isinstance(dim, int)
-        given: list[tuple[int, Any]] = [(dim, index)]
+        given = [(dim, index)]
     elif node.target is aten.index.Tensor:
         x, indices = node.args
         assert isinstance(indices, list | tuple)
@@ -64,16 +71,35 @@ def _look_up(program: ExportedProgram, node: Node) -> _LookUp | None:
     else:
         return None
     assert isinstance(x, Node)
-    sizes = list(x.meta["val"].shape)
-    dims, known = [dim % len(sizes) for dim, _ in given], [_known(program, index) for _, index in given]
-    if not given or dims != list(range(dims[0], dims[0] + len(dims))):
+    found = [_known(program, index) for _, index in given]
+    sizes = x.meta["val"].shape
+    dims = [dim % len(sizes) for dim, _ in given]
+    if not dims or dims != list(range(dims[0], dims[0] + len(dims))):
         return None
-    places: Any = 0
-    for dim, index in zip(dims, known, strict=True):
+    places = torch.zeros((), dtype=torch.int64)
+    for dim, index in zip(dims, found, strict=True):
         if index is None or index.dtype not in (torch.int64, torch.int32) or not index.numel():
             return None
-        places = places * sizes[dim] + index.long() % sizes[dim]
-    return _LookUp(x, dims[0], dims[-1], [int(i) for i in places.reshape(-1)], tuple(places.shape))
+        places = places * sizes[dim] + index % sizes[dim]
+    return _LookUp(x, dims[0], len(dims), places)
+
+
+def _replace_gather(program: ExportedProgram, node: Node) -> None:
+    x, dim, index = node.args[:3]
+    assert isinstance(x, Node)
+    assert isinstance(index, Node)
+    assert isinstance(dim, int)
+    value, places = x.meta["val"], _known(program, index)
+    if places is None or not places.numel() or not value.is_floating_point() or not value.dim():
+        return
+    dim = dim % value.dim()
+    others = [i for i in range(value.dim()) if i != dim]
+    if any(places.shape[i] != value.shape[i] for i in others):
+        return
+    rows = [i for i in others if bool((places != places.narrow(i, 0, 1)).any())]
+    first, last = int(places.min()), int(places.max()) + 1
+    if math.prod(places.shape[i] for i in rows) * places.shape[dim] * (last - first) <= _MOST_ONES:
+        _replace(program, node, lambda call: _product_with_ones(call, x, index, dim, rows, (first, last)))
 
 
 def _known(program: ExportedProgram, node: Any) -> torch.Tensor | None:
@@ -115,28 +141,51 @@ def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
     return [(places[a], places[b - 1] + 1) for a, b in pairwise(starts)]
 
 
-def _replace(program: ExportedProgram, node: Node, found: _LookUp, runs: list[tuple[int, int]]) -> None:
-    def call(target: Any, *args: Any) -> Node:
-        made = program.graph.call_function(target, args)
+def _replace(program: ExportedProgram, node: Node, write: Callable[[Callable[..., Node]], Node]) -> None:
+    def call(target: Any, *args: Any, **named: Any) -> Node:
+        made = program.graph.call_function(target, args, named)
         made.meta.update({k: v for k, v in node.meta.items() if k != "tensor_meta"})
         values: Any = pytree.tree_map_only(Node, _value, args)
         with node.meta["val"].fake_mode:
-            made.meta["val"] = target(*values)
+            made.meta["val"] = target(*values, **named)
         return made
 
     with program.graph.inserting_before(node):
-        x, dim, sizes = found.x, found.first, list(found.x.meta["val"].shape)
-        if found.last > dim:
-            x = call(aten.reshape.default, x, [*sizes[:dim], -1, *sizes[found.last + 1 :]])
-        parts = [call(aten.slice.Tensor, x, dim, start, end) for start, end in runs]
-        joined = call(aten.cat.default, parts, dim) if len(parts) > 1 else parts[0]
-        if len(found.shape) != 1:
-            joined = call(aten.reshape.default, joined, [*sizes[:dim], *found.shape, *sizes[found.last + 1 :]])
+        joined = write(call)
     node.replace_all_uses_with(joined)
     results = program.graph_signature.output_specs
     for place, spec in enumerate(results):
         if spec.arg.name == node.name:
             results[place] = replace(spec, arg=TensorArgument(joined.name))
+
+
+def _slices(call: Callable[..., Node], at: _LookUp, runs: list[tuple[int, int]]) -> Node:
+    x, dim, sizes = at.x, at.dim, list(at.x.meta["val"].shape)
+    before, behind = sizes[:dim], sizes[dim + at.dims :]
+    if at.dims > 1:
+        x = call(aten.reshape.default, x, [*before, math.prod(sizes[dim : dim + at.dims]), *behind])
+    parts = [call(aten.slice.Tensor, x, dim, start, end) for start, end in runs]
+    joined = call(aten.cat.default, parts, dim) if len(parts) > 1 else parts[0]
+    return joined if at.places.dim() == 1 else call(aten.reshape.default, joined, [*before, *at.places.shape, *behind])
+
+
+def _product_with_ones(
+    call: Callable[..., Node], x: Node, index: Node, dim: int, rows: list[int], bounds: tuple[int, int]
+) -> Node:
+    """The rows that read at places of their own come first, then all that reads at the same ones, then the places."""
+    sizes, count = list(x.meta["val"].shape), index.meta["val"].shape[dim]
+    same = [i for i in range(len(sizes)) if i != dim and i not in rows]
+    order, lead = [*rows, *same, dim], math.prod(sizes[i] for i in rows)
+    values = call(aten.permute.default, call(aten.slice.Tensor, x, dim, *bounds), order)
+    values = call(aten.reshape.default, values, [lead, -1, bounds[1] - bounds[0]])
+    for i in same:
+        index = call(aten.slice.Tensor, index, i, 0, 1)
+    places = call(aten.reshape.default, call(aten.permute.default, index, order), [lead, 1, count])
+    counted = call(aten.arange.start_step, *bounds, 1, dtype=torch.int64, device=torch.device("cpu"))
+    ones = call(aten.eq.Tensor, places, call(aten.reshape.default, counted, [1, -1, 1]))
+    ones = call(aten._to_copy.default, ones, dtype=x.meta["val"].dtype)
+    read = call(aten.reshape.default, call(aten.bmm.default, values, ones), [*(sizes[i] for i in order[:-1]), count])
+    return call(aten.permute.default, read, [order.index(i) for i in range(len(sizes))])
 
 
 def _value(node: Node) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -105,46 +106,56 @@ def _average(
     x: torch.Tensor, window: list[int], stride: list[int] | None = None, padding: Sequence[int] = (0,),
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Any:  # fmt: skip
-    padding = list(padding) * (len(window) // len(padding))
-    stride = list(stride) if stride else list(window)
-    uneven = ceil_mode or (any(padding) and not count_include_pad)
-    if uneven or (divisor_override and any(padding)):
-        return _uneven_average(x, list(window), stride, padding, ceil_mode, count_include_pad, divisor_override)
-    if stride != list(window) or any(padding):
+    """Windows side by side are reshapes and sums. Past an edge there are zeros, and numbers say how much is counted."""
+    depth = len(window)
+    step, beyond = list(stride or window), list(padding) * (depth if len(padding) == 1 else 1)
+    first = x.dim() - depth
+    lines = [
+        _windows_of_line(*line, ceil_mode, count_include_pad)
+        for line in zip(x.shape[first:], window, step, beyond, strict=True)
+    ]
+    amounts = [(before, after) for before, after, _ in lines]
+    shares = [[k / n for n in counts] for k, (_, _, counts) in zip(window, lines, strict=True)]
+    if any(map(any, amounts)) or divisor_override is not None or any(s != 1 for share in shares for s in share):
+        padded = aten.constant_pad_nd.default(x, [n for pair in reversed(amounts) for n in pair])
+        y = _POOLS[depth](padded, window, step)
+        if divisor_override is not None:
+            return aten.mul.Tensor(y, math.prod(window) / divisor_override)
+        return _times_of_places(y, shares)
+    if step != list(window):
         return NotImplemented
     patches, _ = _windows(x, window)
-    first = x.dim() - len(window)
-    inner = [first + 1 + 2 * i for i in range(len(window))]
-    total = aten.sum.dim_IntList(patches, inner)
-    return aten.mul.Tensor(total, 1.0 / (divisor_override or math.prod(window)))
+    inner = [first + 1 + 2 * i for i in range(depth)]
+    return aten.mul.Tensor(aten.sum.dim_IntList(patches, inner), 1.0 / math.prod(window))
 
 
-def _uneven_average(
-    x: torch.Tensor, window: list[int], stride: list[int], padding: list[int], up: bool, padding_counts: bool,
-    divisor: int | None,
-) -> torch.Tensor:  # fmt: skip
-    """Of the frame with all zeros that its windows reach into; what of a window counts depends on its place."""
-    first, amounts = x.dim() - len(window), list[int]()
-    shares: list[list[int]] = []
-    for i, (k, s, p) in enumerate(zip(window, stride, padding, strict=True)):
-        size = x.shape[first + i]
-        room = size + 2 * p - k
-        count = (-(-room // s) if up else room // s) + 1
-        count -= up and (count - 1) * s >= size + p  # the last window begins inside
-        amounts = [p, (count - 1) * s + k - size - p, *amounts]
-        end = size + p if padding_counts else size
-        begin = -p if padding_counts else 0
-        shares.append([min(w * s - p + k, end) - max(w * s - p, begin) for w in range(count)])
-    padded = aten.constant_pad_nd.default(x, amounts, 0.0) if any(amounts) else x
-    pool = {1: aten.avg_pool1d, 2: aten.avg_pool2d, 3: aten.avg_pool3d}[len(window)]
-    y = pool.default(padded, window, stride)
-    if divisor:
-        return aten.mul.Tensor(y, math.prod(window) / divisor)
-    for i, counts in enumerate(shares):
-        if any(n != window[i] for n in counts):
-            factors = [aten.full.default([1], window[i] / n, dtype=x.dtype, device=x.device) for n in counts]
-            joined = aten.cat.default(factors, 0) if len(factors) > 1 else factors[0]
-            y = aten.mul.Tensor(y, aten.reshape.default(joined, [-1] + [1] * (len(window) - 1 - i)))
+_POOLS = {1: aten.avg_pool1d.default, 2: aten.avg_pool2d.default, 3: aten.avg_pool3d.default}
+
+
+def _windows_of_line(
+    size: int, window: int, stride: int, padding: int, ceil_mode: bool, with_padding: bool
+) -> tuple[int, int, list[int]]:
+    """Along one dim: zeros before and behind it, and of how many elements each window is the average."""
+    left = size + 2 * padding - window
+    made = (-(-left // stride) if ceil_mode else left // stride) + 1
+    if ceil_mode and (made - 1) * stride >= size + padding:
+        made -= 1  # none begins behind the last element
+    starts = [i * stride - padding for i in range(made)]
+    ends = [min(start + window, size + padding) for start in starts]
+    if not with_padding:
+        starts, ends = [max(start, 0) for start in starts], [min(end, size) for end in ends]
+    behind = max((made - 1) * stride + window - padding - size, 0)
+    return padding, behind, [end - start for start, end in zip(starts, ends, strict=True)]
+
+
+def _times_of_places(y: torch.Tensor, factors: list[list[float]]) -> torch.Tensor:
+    """Times a number for each place along each of the last dims."""
+    for dim, along in enumerate(factors, start=y.dim() - len(factors)):
+        if any(factor != 1 for factor in along):
+            runs = [(factor, len(list(same))) for factor, same in groupby(along)]
+            parts = [aten.full.default([n], factor, dtype=y.dtype, device=y.device) for factor, n in runs]
+            joined = aten.cat.default(parts, 0) if len(parts) > 1 else parts[0]
+            y = aten.mul.Tensor(y, aten.reshape.default(joined, [-1] + [1] * (y.dim() - 1 - dim)))
     return y
 
 

@@ -172,7 +172,8 @@ def _user_frame(error: BaseException) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(("<", str(_TORCH))) and Path(frame.filename) != Path(__file__)
+        if not frame.filename.startswith(("<", str(_TORCH)))
+        and Path(__file__).parent not in Path(frame.filename).parents
     ]
     own = [frame for frame in frames if "site-packages" not in frame.filename] or frames
     return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""

@@ -205,9 +205,11 @@ def _user_errors(what: str, code: str, path: Path) -> Generator[None]:
 
 
 def describe(error: BaseException) -> str:
-    """The kind of an exception and the first line of its message."""
+    """The kind of an exception and the first line of its message; a line that only announces is left for its cause."""
     if isinstance(error, SyntaxError):
         return f"SyntaxError: {error.msg}"
+    if error.__cause__ is not None and str(error).strip().partition("\n")[0].endswith(":"):
+        return describe(error.__cause__)
     lines = str(error).strip().splitlines()
     return type(error).__name__ + (f": {lines[0].strip()}" if lines else "")
 

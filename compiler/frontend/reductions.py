@@ -21,6 +21,7 @@ _LONGEST_PRODUCTS = 64
 def reductions() -> dict[Any, Callable[..., Any]]:
     return {
         aten.amin.default: _amin,
+        aten.max.default: lambda x: NotImplemented if _is_float(x) else aten.amax.default(x),
         aten.min.default: lambda x: aten.neg.default(aten.max.default(aten.neg.default(x))),
         aten.min.dim: _min,
         aten.argmin.default: lambda x, dim=None, keepdim=False: aten.argmax.default(aten.neg.default(x), dim, keepdim),

@@ -119,12 +119,19 @@ def _split(
         first.append(count)
         count += len(sizes.get(loop, (0,)))
     inputs: list[SSAValue] = []
+    maps: list[AffineMap] = []
     for index, value in enumerate(op.inputs):
         if index == operand and replacement is not None:
             inputs.append(replacement)
-        else:
-            inputs.append(_finer(editor, op, value, _finer_shape(value, maps_of(op)[index], sizes)))
-    maps = [_finer_map(layout, sizes, first, count) for layout in maps_of(op)]
+            maps.append(_finer_map(layout, sizes, first, count))
+            continue
+        old = maps_of(op)[index]
+        wanted, reads = _finer_shape(value, old, sizes), _finer_map(old, sizes, first, count)
+        if replacement is not None:
+            wanted, reads = _without_new_ones(shape_of(value), wanted, reads)
+        inputs.append(_finer(editor, op, value, wanted))
+        maps.append(reads)
+    maps.append(_finer_map(maps_of(op)[-1], sizes, first, count))
     iterators = [kind for loop, kind in enumerate(iterators_of(op)) for _ in sizes.get(loop, (0,))]
     result = op.results[0]
     init = _finer_init(op, _finer_shape(result, maps_of(op)[-1], sizes))
@@ -146,6 +153,16 @@ def _finer_shape(value: SSAValue, layout: AffineMap, sizes: dict[int, tuple[int,
         assert isinstance(expr, AffineDimExpr)
         shape.extend(sizes.get(expr.position, (size,)))
     return tuple(shape)
+
+
+def _without_new_ones(
+    old: tuple[int, ...], shape: tuple[int, ...], reads: AffineMap
+) -> tuple[tuple[int, ...], AffineMap]:
+    """What the operation reads beside does not need the dims of one element: passed up, they would come back."""
+    kept: list[int] = []
+    for group in groups(shape, old) if old else []:
+        kept += [d for d in group if shape[d] > 1] or group[:1]
+    return tuple(shape[d] for d in kept), AffineMap(reads.num_dims, 0, tuple(reads.results[d] for d in kept))
 
 
 def _finer_map(layout: AffineMap, sizes: dict[int, tuple[int, ...]], first: list[int], count: int) -> AffineMap:

@@ -59,6 +59,13 @@ MOVES: dict[str, Function] = {
     "rows at a table of places": lambda x: x[torch.tensor([[1, 0], [2, 2]])],
     "at counted places": lambda x: x.index_select(1, torch.arange(4).flip(0) + 1), "a part is written": _written,
     "selected": lambda x: x.index_select(1, torch.tensor([3, 4, 5, 0])),
+    "windows of a line": lambda x: functional.unfold(x.T[None, :, None], (1, 3), padding=(0, 1)),
+    "places along two dims": lambda x: x[torch.tensor([[0], [2]]), torch.tensor([1, 2, 5])],
+    "each row at its own places": lambda x: x.gather(1, (torch.arange(4) - torch.arange(6)[:, None]).clamp(-2, 2) + 3),
+    "all rows at the same places": lambda x: x.reshape(2, 3, 8).gather(1, torch.tensor([[[2], [0]]]).expand(2, 2, 8)),
+    "windows laid over one another": lambda x: functional.fold(x[None], (3, 9), (2, 3), stride=(1, 2)),
+    "windows past the edges": lambda x: functional.fold(x[None], (1, 7), (2, 3), padding=1, stride=(1, 2)),
+    "windows with gaps": lambda x: functional.fold(x[None], (3, 11), (2, 3), dilation=(1, 2), stride=(1, 2)),
     "turned pairs": lambda x: torch.stack([-x[:, 1::2], x[:, ::2]], -1).flatten(1),
 }  # fmt: skip
 SUMS: dict[str, Function] = {
@@ -106,6 +113,12 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "pointwise in groups": (lambda: nn.Conv1d(4, 8, 1, groups=2), (2, 4, 5)),
     "patches put back": (lambda: nn.ConvTranspose2d(3, 4, 2, 2), (1, 3, 3, 2)),
     "averages of windows": (lambda: nn.AvgPool2d(2), (1, 3, 4, 5)),
+    "averages that overlap": (lambda: nn.AvgPool2d(3, 2), (1, 2, 7, 5)),
+    "averages past the edges": (lambda: nn.AvgPool2d(3, 1, padding=1, count_include_pad=False), (1, 2, 4, 5)),
+    "averages with zeros past the edges": (lambda: nn.AvgPool2d((2, 3), (1, 2), padding=1), (1, 2, 4, 5)),
+    "averages of a last window cut short": (lambda: nn.AvgPool2d((2, 1), ceil_mode=True), (1, 2, 5, 3)),
+    "averages of a line cut short": (lambda: nn.AvgPool1d(3, 2, padding=1, ceil_mode=True), (1, 2, 6)),
+    "sums of windows": (lambda: nn.AvgPool2d(2, 2, ceil_mode=True, divisor_override=1), (1, 2, 5, 5)),
     "an instance norm": (lambda: nn.InstanceNorm1d(4, affine=True), (2, 4, 5)),
     "a group norm": (lambda: nn.GroupNorm(2, 4), (2, 4, 3)),
 }
@@ -170,7 +183,7 @@ def test_transformers_of_torch(name: str) -> None:
 
 
 def test_what_the_host_looks_up_by_constants_does_not_leave_the_accelerator() -> None:
-    module = make(lambda: Lambda(lambda m, x: functional.unfold(m.a(x)[None, None], 3), a=nn.Linear(4, 6)))
+    module = make(lambda: Lambda(lambda m, x: m.a(x).flatten()[torch.arange(36).flip(0).repeat(4)], a=nn.Linear(4, 6)))
     program = prepare(import_module(module, seeded((6, 4))))
     assert program.host is not None
     assert len(program.host.graph["accelerator"]["outputs"]) == 1

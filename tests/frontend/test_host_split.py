@@ -140,6 +140,10 @@ ENDS: dict[str, tuple[Build, torch.Tensor, list[str]]] = {
         ["aten.median.dim", "getitem"],
     ),
     "no contraction": (lambda: Lambda(lambda m, x: (x * 2 + 1).argmax(-1)), seeded((3, 8)), ["aten.argmax.default"]),
+    "the largest of whole numbers": (
+        lambda: Lambda(lambda m, x: m.fc(x).round().long().max(), fc=nn.Linear(8, 6)), seeded((3, 8)),
+        ["aten._to_copy.default", "aten.amax.default"],
+    ),
     "what is chosen by a token": (
         lambda: Lambda(lambda m, x: m.fc(x).gather(1, x[:, :1].abs().floor().long()), fc=nn.Linear(8, 6)),
         seeded((3, 8)), ["aten.gather.default"],

@@ -14,8 +14,9 @@ from torch import nn
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.libraries.called import Arguments, as_called, cut_out
+from penstock.compiler.frontend.libraries.values import simple_defaults
 from penstock.compiler.frontend.loaded import LoadedModel
-from penstock.compiler.frontend.loader import load_model
+from penstock.compiler.frontend.loader import describe, load_model
 from penstock.compiler.program import Program
 from penstock.compiler.reference import LibraryReference, check_installed, parse_reference
 
@@ -203,6 +204,40 @@ def test_transformers_models_that_are_refused(reference: str, code: str) -> None
     with pytest.raises(PenstockError) as caught:
         load(reference)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("reference", "shape"),
+    [
+        ("phi3?hidden_size=16&num_hidden_layers=1&num_attention_heads=2&intermediate_size=32&vocab_size=64", (1, 16)),
+        ("gpt_neo?hidden_size=16&num_layers=1&num_heads=2&vocab_size=64&attention_types=[[[\"local\"],1]]", (1, 16)),
+        ("patchtst?d_model=16&ffn_dim=32&num_hidden_layers=1&context_length=12&num_input_channels=2", (1, 12, 2)),
+        ("wav2vec2?hidden_size=16&num_hidden_layers=1&num_attention_heads=2&intermediate_size=32&num_conv_pos_embeddings=4"
+         "&num_conv_pos_embedding_groups=2&conv_dim=8,8&conv_kernel=4,3&conv_stride=2,2&seq=5", (1, 24)),
+        ("perceiver?num_latents=4&d_latents=16&d_model=16&num_self_attends_per_block=1&input=1,8,16", (1, 8, 16)),
+    ],
+)  # fmt: skip
+def test_a_small_vocabulary_series_and_sound_are_built_at_first_try(reference: str, shape: tuple[int, ...]) -> None:
+    pytest.importorskip("transformers", reason="needs transformers")
+    assert tuple(load(f"hf:{reference}").example_inputs[0].shape) == shape
+
+
+def test_options_of_a_class_that_hands_on_what_it_does_not_know() -> None:
+    class Lower(torch.nn.Module):
+        def __init__(self, width: int = 3, **rest: int) -> None:
+            super().__init__()
+
+    class Upper(Lower):
+        def __init__(self, depth: int = 2, **rest: int) -> None:
+            super().__init__(**rest)
+
+    assert simple_defaults(Upper) == {"depth": 2, "width": 3}
+
+
+def test_a_message_that_only_announces_is_left_for_its_cause() -> None:
+    error = ValueError("Class validation error for 'x':\n    ValueError: too few")
+    error.__cause__ = ValueError("too few")
+    assert describe(error) == "ValueError: too few"
 
 
 def test_classes_of_vision_models_take_all_their_arguments() -> None:

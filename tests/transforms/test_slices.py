@@ -138,8 +138,9 @@ def test_the_coarsest_common_split(a: tuple[int, ...], b: tuple[int, ...], fines
     assert refinement(b, a) == finest
 
 
-def test_reshapes_that_drive_each_other_in_a_circle_are_refused() -> None:
-    """One head of keys, cut from a joint product and turned in halves: each round would add a dim of one element."""
+def test_reshapes_of_one_head_do_not_drive_each_other_in_a_circle() -> None:
+    """One head of keys, cut from a joint product and turned in halves: its dim of one element goes no further than its
+    readers."""
 
     class Turned(nn.Module):
         def __init__(self) -> None:
@@ -158,9 +159,11 @@ def test_reshapes_that_drive_each_other_in_a_circle_are_refused() -> None:
             z = torch.softmax(self.turn(q, cos) @ k.transpose(2, 3), -1) @ v
             return self.out(z.transpose(1, 2).reshape(1, 8, 16))
 
-    program = import_module(make(Turned), seeded((1, 8, 16)))
-    with pytest.raises(PenstockError, match="split its dims in different ways"):
-        simplify(program)
+    program = simplify(import_module(make(Turned), seeded((1, 8, 16))))
+    assert program.samples is not None
+    np.testing.assert_allclose(
+        run(program, program.samples.inputs)[0], program.samples.outputs[0], rtol=1e-4, atol=1e-5
+    )
 
 
 def test_more_dims_than_a_model_has_are_refused() -> None:

@@ -28,7 +28,7 @@ _CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn
 
 def recipe(reference: LibraryReference, options: dict[str, Any]) -> Recipe:
     layer = _layer(reference)
-    known = simple_defaults(layer.__init__)
+    known = simple_defaults(layer)
     if layer in (nn.RNN, nn.LSTM, nn.GRU):  # their parameters hide behind *args
         known |= {"input_size": "(needed)", "hidden_size": "(needed)", "num_layers": 1, "bias": True,
                   "batch_first": False, "dropout": 0.0, "bidirectional": False}  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from penstock.compiler.frontend.libraries.build import Recipe
 from penstock.compiler.frontend.libraries.cached_decoder import CachedDecoder, check_attention
 from penstock.compiler.frontend.libraries.called import Arguments
 from penstock.compiler.frontend.libraries.examples import noise, numbers
-from penstock.compiler.frontend.libraries.values import bad_option, known_only, size_option
+from penstock.compiler.frontend.libraries.values import bad_option, input_option, known_only, size_option
 from penstock.compiler.reference import LibraryReference
 
-_PLAIN = ("int", "float", "bool", "str", "list[int]", "tuple[int", "list[float]")
+_PLAIN = ("int", "float", "bool", "str", "list", "tuple")
 _SEQ = 16
+_CHARACTERS = 128
+"""Where a model takes characters by their numbers, without a vocabulary."""
 
 
 def recipe(reference: LibraryReference, options: dict[str, Any]) -> Recipe:
@@ -78,7 +81,18 @@ def _configured(reference: LibraryReference, config_class: Any, options: dict[st
     known |= {alias: known[name] for alias, name in aliases.items() if name in known}
     known_only(reference, options, known)
     given = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
-    return config_class.from_dict({**_saved(reference, config_class), **given})
+    saved = _saved(reference, config_class)
+    special = {} if saved else _special_tokens(known, given)
+    return config_class.from_dict({**special, **saved, **given})
+
+
+def _special_tokens(known: dict[str, Any], given: dict[str, Any]) -> dict[str, int]:
+    """Padding and the like are numbers of the library's own vocabulary: what a smaller one does not have becomes 0."""
+    size = given.get("vocab_size", known.get("vocab_size"))
+    if not isinstance(size, int):
+        return {}
+    tokens = {key: value for key, value in known.items() if key.endswith("_token_id") and key not in given}
+    return {key: 0 for key, value in tokens.items() if isinstance(value, int) and value >= size}
 
 
 def _saved(reference: LibraryReference, config_class: Any) -> dict[str, Any]:
@@ -115,13 +129,17 @@ def _arguments(reference: LibraryReference, module: Any, config: Any) -> Argumen
         "input_features": lambda: noise(batch, *_spectrum(config)),
         "inputs_embeds": lambda: noise(batch, seq, config.hidden_size),
         "hidden_states": lambda: noise(batch, seq, config.hidden_size),
+        **_signals(config, batch, seq),
     }
     taken = inspect.signature(module.forward).parameters
+    if (shape := input_option(reference)) is not None and module.main_input_name != "input_ids":
+        makers = {module.main_input_name: lambda: noise(*shape)}
     main = next((name for name in (module.main_input_name, *makers) if name in makers and name in taken), None)
     if main is None:
         raise bad_option(
             reference, f"it is not known what {type(module).__name__} takes ({module.main_input_name})",
-            "write a file.py with a function that returns (module, example_inputs)",
+            "give its shape, input=1,64,3, if it is one tensor of real numbers; "
+            "else write a file.py with a function that returns (module, example_inputs)",
         )  # fmt: skip
     named = {main: makers[main]()}
     if main == "input_ids" and "pixel_values" in taken:
@@ -131,9 +149,24 @@ def _arguments(reference: LibraryReference, module: Any, config: Any) -> Argumen
     return Arguments(named=named)
 
 
+def _signals(config: Any, batch: int, seq: int) -> dict[str, Callable[[], torch.Tensor]]:
+    """Series, spectra and sound, where the configuration says how long they are; of sound as much as gives `seq`."""
+    if hasattr(config, "context_length") and hasattr(config, "num_input_channels"):
+        return {"past_values": lambda: noise(batch, config.context_length, config.num_input_channels)}
+    if hasattr(config, "max_length") and hasattr(config, "num_mel_bins"):
+        return {"input_values": lambda: noise(batch, config.max_length, config.num_mel_bins)}
+    if not hasattr(config, "conv_kernel") or not hasattr(config, "conv_stride"):
+        return {}
+    samples = seq
+    for kernel, stride in zip(reversed(config.conv_kernel), reversed(config.conv_stride), strict=True):
+        samples = (samples - 1) * stride + kernel
+    return {"input_values": lambda: noise(batch, samples)}
+
+
 def _tokens(config: Any, batch: int, seq: int, seed: int) -> torch.Tensor:
     """Of the vocabulary, without the few first ones, which often are padding and the like."""
-    return numbers(4, int(config.get_text_config().vocab_size), batch, seq, seed=seed)
+    size = getattr(config.get_text_config(), "vocab_size", None) or _CHARACTERS
+    return numbers(4, int(size), batch, seq, seed=seed)
 
 
 def _image(config: Any) -> tuple[int, int, int]:

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.reference import WEIGHTS, LibraryReference
@@ -27,7 +29,15 @@ _WORDS: Mapping[str, Any] = {"true": True, "false": False, "none": None}
 
 
 def literal(text: str) -> Any:
-    """A value as Python would read it: numbers, true, false, none, and numbers joined by commas; else text."""
+    """A value as Python would read it: numbers, true, false, none, and numbers joined by commas; else text.
+
+    Lists of lists are written as JSON writes them: `[[["global"], 2]]`.
+    """
+    if text.startswith("["):
+        try:
+            return tuple(json.loads(text))
+        except (ValueError, RecursionError):
+            return text
     if "," in text:
         return tuple(literal(item) for item in text.split(",") if item)
     if text.lower() in _WORDS:
@@ -56,8 +66,9 @@ def library_options(reference: LibraryReference) -> dict[str, Any]:
                 "leave it out: nothing is downloaded, weights come from weights=FILE or are random",
             )
         value = literal(text)
-        numbers = value if isinstance(value, tuple) else (value,)
-        most = _MOST_LAYERS if any(word in key for word in _COUNTS) else _MOST_DIM
+        numbers = tree_leaves(value)
+        nested = isinstance(value, tuple) and len(numbers) != len(value)
+        most = _MOST_LAYERS if nested or any(word in key for word in _COUNTS) else _MOST_DIM
         if any(isinstance(n, int) and abs(n) > most for n in numbers):
             raise bad_option(reference, f"{key}={text} is out of range", f"whole numbers go up to {most} here")
         found[key] = value
@@ -77,7 +88,7 @@ def known_only(reference: LibraryReference, options: Mapping[str, Any], known: M
 
 def with_classes(reference: LibraryReference, model: type, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options that are classes, as `block_layer=ResBlock`, by their names in the file that defines the model."""
-    signature, file = inspect.signature(model.__init__).parameters, vars(sys.modules[model.__module__])
+    signature, file = parameters_of(model), vars(sys.modules[model.__module__])
     found: dict[str, Any] = {}
     for key, value in options.items():
         default = signature[key].default if key in signature else None
@@ -93,16 +104,32 @@ def with_classes(reference: LibraryReference, model: type, options: Mapping[str,
     return found
 
 
-def simple_defaults(function: Any) -> dict[str, Any]:
+_ANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def parameters_of(model: type) -> dict[str, inspect.Parameter]:
+    """Of the constructor; where it hands on what it does not know (`**kwargs`), those of the classes below too."""
+    found: dict[str, inspect.Parameter] = {}
+    for kind in model.__mro__:
+        if "__init__" not in vars(kind):
+            continue
+        own = inspect.signature(kind.__init__).parameters
+        found = {**{name: one for name, one in own.items() if one.kind not in _ANY}, **found}
+        if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in own.values()):
+            break
+    return found
+
+
+def simple_defaults(model: type) -> dict[str, Any]:
     """Parameters that text can give, by name, with their defaults; what is required is shown as such."""
     found: dict[str, Any] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
+    for name, parameter in parameters_of(model).items():
         plain = parameter.default is None or isinstance(parameter.default, bool | int | float | str | tuple | list)
         if parameter.default is inspect.Parameter.empty or plain or callable(parameter.default):
             default = parameter.default
             needed = default is inspect.Parameter.empty
             found[name] = "(needed)" if needed else getattr(default, "__name__", default)
-    return {name: value for name, value in found.items() if name not in ("self", "device", "dtype", "args", "kwargs")}
+    return {name: value for name, value in found.items() if name not in ("self", "device", "dtype")}
 
 
 def size_option(reference: LibraryReference, name: str, default: int) -> int:

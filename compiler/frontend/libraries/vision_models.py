@@ -61,7 +61,7 @@ def _by_class(
             code="unknown-model", what=f"{reference.library} has no model {reference.model!r}", where=str(reference),
             hint=nearest(reference.model, names, "name a model of the library, or a class of its models"),
         )  # fmt: skip
-    known_only(reference, options, simple_defaults(kind.__init__))
+    known_only(reference, options, simple_defaults(kind))
     given = with_classes(reference, kind, options)
     return lambda: kind(**given)
 
