@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from penstock.compiler.frontend.onnx_operators import Call, Inputs, NotTranslatableError, operator, text_of
 
-Function = Callable[[Tensor], Tensor]
+Activation = Callable[[Tensor], Tensor]
 RecurrentStep = Callable[["_Weights", Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
 """From what the input gives at one time and the state before, to the state after, whose first part is the output."""
 _LENGTHS, _PEEPHOLES = 4, 7
@@ -30,7 +30,7 @@ class _Weights:
     state: Tensor
     biases: tuple[Tensor, ...]
     """Of the input and of the state; zero where the node has none."""
-    functions: tuple[Function, ...]
+    functions: tuple[Activation, ...]
     """Of the gates, of what is new, of the cell's output."""
     peepholes: tuple[Tensor, ...] | None = None
     """How the cell enters an LSTM's gates i, o and f."""
@@ -83,7 +83,7 @@ def _rnn(call: Call, x: Inputs) -> tuple[Tensor, ...]:
     return _run(call, x, step, ("Tanh",), states=1)
 
 
-_FUNCTIONS: dict[str, Function] = {
+_FUNCTIONS: dict[str, Activation] = {
     "sigmoid": torch.sigmoid, "tanh": torch.tanh, "relu": torch.relu, "softsign": functional.softsign,
     "softplus": functional.softplus,
 }  # fmt: skip
@@ -91,7 +91,7 @@ _DEFAULTS = {"hardsigmoid": (0.2, 0.5), "leakyrelu": (0.01, 0.0), "elu": (1.0, 0
 """Alpha and beta of those that take them."""
 
 
-def _functions(call: Call, usual: tuple[str, ...]) -> list[tuple[Function, ...]]:
+def _functions(call: Call, usual: tuple[str, ...]) -> list[tuple[Activation, ...]]:
     """For each direction. Alphas and betas are listed for those functions that take one, in order."""
     directions, clip = len(_DIRECTIONS[_direction(call)]), call.get("clip")
     given = call.get("activations")
@@ -100,7 +100,7 @@ def _functions(call: Call, usual: tuple[str, ...]) -> list[tuple[Function, ...]]
         raise NotTranslatableError(f"{len(names)} activations")
     alphas, betas = list(call.get("activation_alpha", [])), list(call.get("activation_beta", []))
 
-    def function(name: str) -> Function:
+    def function(name: str) -> Activation:
         if name in _FUNCTIONS:
             return _FUNCTIONS[name]
         if name not in _DEFAULTS:
@@ -118,7 +118,7 @@ def _functions(call: Call, usual: tuple[str, ...]) -> list[tuple[Function, ...]]
     return [tuple(made[i : i + len(usual)]) for i in range(0, len(made), len(usual))]
 
 
-def _clipped(function: Function, bound: float) -> Function:
+def _clipped(function: Activation, bound: float) -> Activation:
     """What enters a function is kept between the bound and its negative."""
     return lambda x: function(torch.clamp(x, -bound, bound))
 

@@ -32,7 +32,7 @@ _AVERAGES: dict[int, Callable[..., Tensor]] = {
 
 
 @dataclass(frozen=True)
-class Windows:
+class SlidingWindows:
     """How windows lie over the spatial dims: their sizes, and how much is padded before and after."""
 
     window: list[int]
@@ -59,7 +59,7 @@ class Windows:
         ]
 
 
-def windows_of(call: Call, x: Tensor, window: list[int]) -> Windows:
+def windows_of(call: Call, x: Tensor, window: list[int]) -> SlidingWindows:
     sizes, spatial = list(x.shape[2:]), x.dim() - 2
     if spatial not in _CONVOLUTIONS:
         raise NotTranslatableError(f"{spatial} spatial dims")
@@ -76,7 +76,7 @@ def windows_of(call: Call, x: Tensor, window: list[int]) -> Windows:
         before = after = [0] * spatial
     counts = [_count(n + b + a - r, s, n + b, up)
               for n, b, a, r, s in zip(sizes, before, after, reach, strides, strict=True)]  # fmt: skip
-    return Windows(window, list(strides), list(dilations), before, after, counts)
+    return SlidingWindows(window, list(strides), list(dilations), before, after, counts)
 
 
 def _count(room: int, stride: int, first_outside: int, up: bool) -> int:
@@ -165,12 +165,12 @@ def _lp_pool(call: Call, x: Inputs) -> Tensor:
     return torch.pow(total, 1.0 / power)
 
 
-def _whole(found: Windows) -> list[int]:
+def _whole(found: SlidingWindows) -> list[int]:
     """How far the windows reach along each dim."""
     return [(n - 1) * s + k for n, s, k in zip(found.counts, found.strides, found.window, strict=True)]
 
 
-def _padded_average(found: Windows, x: Tensor, function: Callable[..., Tensor]) -> Tensor:
+def _padded_average(found: SlidingWindows, x: Tensor, function: Callable[..., Tensor]) -> Tensor:
     """Over whole windows, whatever of them lies in the padding."""
     if set(found.dilations) != {1}:
         raise NotTranslatableError(f"dilations={found.dilations!r}")

@@ -139,14 +139,6 @@ def test_what_is_not_canonical_is_refused_by_name(what: str) -> None:
     assert "net" in caught.value.where
 
 
-def test_what_convolutions_cannot_name_the_layer() -> None:
-    module = nn.Sequential()
-    module.add_module("stem", nn.ConvTranspose2d(1, 2, 3, stride=2))
-    with pytest.raises(PenstockError, match=r"aten\.convolution is not supported") as caught:
-        simplify(import_module(module, seeded((1, 1, 6, 6))))
-    assert caught.value.where.startswith("layer 'stem")
-
-
 @dataclass(frozen=True)
 class _Harmless(Rewrite):
     def rewrite(self, editor: Editor) -> None:

@@ -96,7 +96,9 @@ class CachedDecoder(nn.Module):
         rows = [x for x in model.modules() if isinstance(x, nn.ModuleList) and len(x) == config.num_hidden_layers]
         limit = getattr(config, "max_position_embeddings", places)
         odd = set(self.kinds or ()) - {"full_attention", "sliding_attention"}
-        if "position_ids" not in inspect.signature(model.forward).parameters:
+        takes = inspect.signature(model.forward).parameters
+        self.kept = "cache" if "cache" in takes else "past_key_values"  # the older name
+        if "position_ids" not in takes:
             raise PenstockError(
                 code="unknown-option", what="this model cannot be told where a token stands", where=where,
                 limit="a decoder that takes position_ids; others count their tokens from the mask, as ALiBi does",
@@ -116,8 +118,8 @@ class CachedDecoder(nn.Module):
 
     def forward(self, token: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
         answer = self.model(
-            input_ids=token[None], position_ids=place[None], attention_mask=self._masks(place),
-            past_key_values=TokenPlace(place), use_cache=False,
+            input_ids=token[None], position_ids=place[None], attention_mask=self._masks(place), use_cache=False,
+            **{self.kept: TokenPlace(place)},
         )  # fmt: skip
         return answer.logits[0]
 
