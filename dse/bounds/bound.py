@@ -20,7 +20,7 @@ from penstock.dse.bounds.lanes import FewestLanes, fewest_lanes, padded_most
 from penstock.dse.bounds.needs import IndexCounts, Needs, needs_of, share_of
 from penstock.dse.bounds.operators import LeastBody, Needed, body_of, weighed
 from penstock.dse.bounds.overlap import Overlap, Working
-from penstock.dse.bounds.whole import FAR, PARTS, Unrolled, Whole, ways_of
+from penstock.dse.bounds.whole import FAR, PARTS, Unrolled, WholeLanes, ways_of
 from penstock.dse.evaluation.energy import energy_table
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.traffic import external_tensors, least_traffic_bits
@@ -226,7 +226,7 @@ class GoalBounds:
                 ways = ways_of(op, most, wanted, self._most_lanes(one), least * FAR)
             columns = {loops: PARTS + n for n, loops in enumerate(wanted)}
             unrolled.append(Unrolled(op.layer, ways, columns, one.needed, body.adding))
-        return Whole(unrolled, self.chains, needs, self.limits, least).shortest()
+        return WholeLanes(unrolled, self.chains, needs, self.limits, least).shortest()
 
     def _most_lanes(self, kernel: _Kernel) -> float:
         """That it could have by itself."""

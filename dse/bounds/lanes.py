@@ -12,7 +12,7 @@ from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.transforms.pad_dims import Dims
 from penstock.dse.space.padding import MOST_WASTE
 
-Sizes = tuple[int, ...]
+LargestSizes = tuple[int, ...]
 """Of a nest's dims: up to how much each may be padded."""
 
 
@@ -29,7 +29,7 @@ class FewestLanes:
         return self.lanes[place - 1] if place else None
 
 
-def padded_most(op: TensorOp, dims: Dims) -> Sizes:
+def padded_most(op: TensorOp, dims: Dims) -> LargestSizes:
     """Lanes divide what a dim is padded to, and a dim that nothing pads itself."""
     paddable = {d for d in range(len(op.trips)) if dims.of_loop(op, d) in dims.paddable}
     return tuple(int(trip * (1 + MOST_WASTE)) if d in paddable else trip for d, trip in enumerate(op.trips))
@@ -42,7 +42,7 @@ def lanes_of_dim(trip: int, most: int) -> Sequence[int]:
 
 
 @cache
-def fewest_lanes(trips: tuple[int, ...], most: Sizes | None = None) -> FewestLanes:
+def fewest_lanes(trips: tuple[int, ...], most: LargestSizes | None = None) -> FewestLanes:
     """Of a nest with these trips, each dim padded up to so much; without that, to whatever its lanes ask for."""
     found: list[tuple[int, int]] = [(1, 1)]
     for trip, size in sorted(zip(trips, most or [2 * trip for trip in trips], strict=True)):

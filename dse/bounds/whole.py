@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
 from penstock.dse.bounds.chains import Chains
-from penstock.dse.bounds.lanes import Sizes, lanes_of_dim
+from penstock.dse.bounds.lanes import LargestSizes, lanes_of_dim
 from penstock.dse.bounds.needs import IndexCounts, Needs
 from penstock.dse.bounds.operators import Needed
 from penstock.dse.bounds.overlap import COUNTED
 from penstock.dse.support.linear import LinearProgram
 
-_BUCKETS = 24
+_MOST_BUNCHES = 240
+"""Of all kernels to begin with, so that a program is solved in a second or so."""
 _ROUNDS = 5
 _MOST_WAYS = 800
 _RATIOS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.4, 2.0, 4.0)
@@ -52,7 +53,7 @@ class Unrolled:
 
 
 def ways_of(
-    op: TensorOp, most: Sizes, parts: Sequence[IndexCounts], lanes: float = inf, iterations: float = inf
+    op: TensorOp, most: LargestSizes, parts: Sequence[IndexCounts], lanes: float = inf, iterations: float = inf
 ) -> Ways:
     """Those of which none is beaten, with no more lanes and iterations than these; of too many, near ones as one."""
     # until all dims are known, the third column has the terms that meet in an iteration, the last the steps of a sum
@@ -100,7 +101,7 @@ def _unbeaten(ways: Ways) -> Ways:
     return ways[kept]
 
 
-class Whole:
+class WholeLanes:
     """Of one graph and limits. `shortest` gives cycles that no design is below."""
 
     def __init__(
@@ -110,7 +111,8 @@ class Whole:
         self.unit = max(least, 1.0)
         self.most = ceil(self.unit * FAR)
         self.ways = {one.layer: one.ways[one.ways[:, ITERATIONS] <= self.most] for one in kernels}
-        self.places = {layer: _near_ones(ways) for layer, ways in self.ways.items()}
+        bunches = max(min(_MOST_BUNCHES // len(kernels), 24), 1)
+        self.places = {layer: _near_ones(ways, bunches) for layer, ways in self.ways.items()}
         """Which ways count as one: the places of each bunch."""
 
     def shortest(self) -> float:
@@ -205,12 +207,12 @@ class Whole:
                 program.row(used[name], "<=", 1.0 if self.limits[name] else 0.0)
 
 
-def _near_ones(ways: Ways) -> list[NDArray[np.int64]]:
+def _near_ones(ways: Ways, most: int) -> list[NDArray[np.int64]]:
     """Places of ways that are about as fast."""
     if not len(ways):
         return []
     order = np.lexsort((ways[:, LANES], ways[:, ITERATIONS]))
-    return [bunch for bunch in np.array_split(order, min(_BUCKETS, len(order))) if len(bunch)]
+    return [bunch for bunch in np.array_split(order, min(most, len(order))) if len(bunch)]
 
 
 def _halves(ways: Ways, bunch: NDArray[np.int64]) -> list[NDArray[np.int64]]:
