@@ -108,7 +108,7 @@ def _row(case: ExploreCase) -> Mapping[str, Value]:
             "lut": used.lut,
             "bound": found.bound.value,
             "gap_pct": round(100 * found.bound.gap(best.values[0]), 2),
-            "bound_reason": found.bound.reason,
+            "bound_reason": found.bound.reason_beside(best.values[0]),
             "trials": len(found.tried),
             "infeasible": sum(not one.evaluation.feasible for one in found.tried),
             "modelled": found.modelled,

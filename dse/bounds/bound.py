@@ -11,13 +11,16 @@ from functools import cached_property
 from itertools import combinations
 from math import ceil, inf
 
+import numpy as np
+
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import RESOURCE_NAMES
 from penstock.dse.bounds.chains import Chains, after_value, chains_of
-from penstock.dse.bounds.lanes import FewestLanes, fewest_lanes
-from penstock.dse.bounds.needs import needs_of
+from penstock.dse.bounds.lanes import FewestLanes, fewest_lanes, padded_most
+from penstock.dse.bounds.needs import IndexCounts, Needs, needs_of, share_of
 from penstock.dse.bounds.operators import LeastBody, Needed, body_of, weighed
 from penstock.dse.bounds.overlap import Overlap, Working
+from penstock.dse.bounds.whole import FAR, PARTS, Unrolled, WholeLanes, ways_of
 from penstock.dse.evaluation.energy import energy_table
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.traffic import external_tensors, least_traffic_bits
@@ -27,8 +30,25 @@ from penstock.dse.space.fusion import tensor_bits
 OPERATORS, OVERLAP, CHAIN, PORTS, MEMORY = "operators", "waiting", "dependences", "ports", "bandwidth"
 _MOST_OVERLAPPING = 64
 """Kernels up to which what they wait for is worked out: each may wait for all others."""
+_MOST_WHOLE = 16
+"""Kernels up to which their ways to unroll are told apart."""
 _SLACK = 1e-9
 """Sums of shares are floats: a design that takes all of a resource keeps to it."""
+
+
+FAR_ABOVE = 0.25
+"""From where on a gap is more likely the bound's than the design's."""
+_LEFT_OUT = {
+    OPERATORS: "control, converters and deeper pipelines, of which small designs mostly consist",
+    OVERLAP: "that tokens pass in bursts, and stages of pipelines beyond the fastest operators",
+    CHAIN: "every kernel's iterations, and operators that are slower than the fastest",
+    PORTS: "what is computed before and after a tensor passes",
+    MEMORY: "what is computed before and after tensors pass",
+    "inputs and results": "what kernels keep outside",
+    "arithmetic and leakage": "what moves between operators",
+    "one lane a kernel": "control, FIFOs and memories",
+}
+"""By term: what a design takes time or room for that the bound does not count."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +63,13 @@ class LowerBound:
     def gap(self, reached: float) -> float:
         """How much more a design has than the bound, as a part of the bound."""
         return reached / self.value - 1 if self.value else (inf if reached else 0.0)
+
+    def reason_beside(self, reached: float) -> str:
+        """The reason; where a design is far above, also what the bound does not know, so that it may be the bound."""
+        term = max(self.terms, key=lambda one: self.terms[one])
+        if not FAR_ABOVE < self.gap(reached) < inf or term not in _LEFT_OUT:
+            return self.reason
+        return f"{self.reason} (a loose bound: it leaves out {_LEFT_OUT[term]})"
 
 
 @dataclass(frozen=True)
@@ -76,7 +103,7 @@ class GoalBounds:
         for op in self.graph.operations:
             around = self.chains.before[op.layer] + self.chains.after[op.layer]
             body, given = self.bodies[op.layer], space.options.kernels.get(op.layer)
-            lanes = fewest_lanes(op.trips)
+            lanes = fewest_lanes(op.trips, padded_most(op, space.dims))
             if given is not None:  # somebody decided it
                 lanes = FewestLanes((op.work // given.lanes,), (given.lanes,))
             yield _Kernel(op.layer, lanes, body.needed, around, op.layer in counted)
@@ -175,7 +202,36 @@ class GoalBounds:
             return 0
         working = [Working(one.layer, one.lanes, one.needed) for one in self.kernels]
         needs = needs_of(self.graph, self.bodies)
-        return ceil(Overlap(working, self.chains, needs, self.limits, float(least)).shortest())
+        found = Overlap(working, self.chains, needs, self.limits, float(least)).shortest()
+        if len(self.kernels) <= _MOST_WHOLE:
+            found = max(found, self._whole(needs, max(found, float(least))))
+        return ceil(found)
+
+    def _whole(self, needs: Needs, least: float) -> float:
+        """The same where kernels have whole lanes in every dim."""
+        given = self.evaluator.space.options.kernels
+        parts: dict[str, list[IndexCounts]] = {one.layer: [] for one in self.kernels}
+        for of_one in (*needs.before.values(), *needs.after.values()):
+            for other, part in of_one.items():
+                if part.loops not in parts[other]:
+                    parts[other].append(part.loops)
+        unrolled: list[Unrolled] = []
+        for op, one in zip(self.graph.operations, self.kernels, strict=True):
+            wanted, body = parts[op.layer], self.bodies[op.layer]
+            if op.layer in given:
+                done = [int(one.lanes.iterations[0] * share_of(loops, op.trips)) for loops in wanted]
+                ways = np.array([[one.lanes.lanes[0], one.lanes.iterations[0], 0, *done]], np.int64)
+            else:
+                most = padded_most(op, self.evaluator.space.dims)
+                ways = ways_of(op, most, wanted, self._most_lanes(one), least * FAR)
+            columns = {loops: PARTS + n for n, loops in enumerate(wanted)}
+            unrolled.append(Unrolled(op.layer, ways, columns, one.needed, body.adding))
+        return WholeLanes(unrolled, self.chains, needs, self.limits, least).shortest()
+
+    def _most_lanes(self, kernel: _Kernel) -> float:
+        """That it could have by itself."""
+        costs = max(weighed(kernel.needed, prices) for prices in self.prices)
+        return (1 + _SLACK) / costs if costs else inf
 
     def interval(self) -> LowerBound:
         return self._of("interval_cycles", {OPERATORS: self._operators(around=False), **self._moved(around=False)})

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import ceil
+
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.transforms.pad_dims import Dims
+from penstock.dse.space.padding import MOST_WASTE
+
+LargestSizes = tuple[int, ...]
+"""Of a nest's dims: up to how much each may be padded."""
 
 
 @dataclass(frozen=True)
@@ -21,14 +29,26 @@ class FewestLanes:
         return self.lanes[place - 1] if place else None
 
 
+def padded_most(op: TensorOp, dims: Dims) -> LargestSizes:
+    """Lanes divide what a dim is padded to, and a dim that nothing pads itself."""
+    paddable = {d for d in range(len(op.trips)) if dims.of_loop(op, d) in dims.paddable}
+    return tuple(int(trip * (1 + MOST_WASTE)) if d in paddable else trip for d, trip in enumerate(op.trips))
+
+
 @cache
-def fewest_lanes(trips: tuple[int, ...]) -> FewestLanes:
-    """Of a nest with these trips, every dim padded to whatever its lanes ask for: less would not do either."""
+def lanes_of_dim(trip: int, most: int) -> Sequence[int]:
+    """Every number of lanes that divides some size of a dim, ascending; more than its indices are of no use."""
+    return [lanes for lanes in range(1, trip + 1) if ceil(trip / lanes) * lanes <= most]
+
+
+@cache
+def fewest_lanes(trips: tuple[int, ...], most: LargestSizes | None = None) -> FewestLanes:
+    """Of a nest with these trips, each dim padded up to so much; without that, to whatever its lanes ask for."""
     found: list[tuple[int, int]] = [(1, 1)]
-    for trip in sorted(trips):
+    for trip, size in sorted(zip(trips, most or [2 * trip for trip in trips], strict=True)):
         # of all lanes that leave a dim so many steps, the fewest
-        steps = sorted({ceil(trip / lanes) for lanes in range(1, trip + 1)})
-        found = _unbeaten([(many * step, n * ceil(trip / step)) for many, n in found for step in steps])
+        steps = {ceil(trip / lanes): lanes for lanes in reversed(lanes_of_dim(trip, size))}
+        found = _unbeaten([(many * step, n * lanes) for many, n in found for step, lanes in steps.items()])
     return FewestLanes(tuple(many for many, _ in found), tuple(n for _, n in found))
 
 

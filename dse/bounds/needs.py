@@ -33,6 +33,10 @@ class WaitedFor:
 
     share: float
     cycles: int
+    loops: IndexCounts
+    """How many indices of each loop the part is."""
+    through: tuple[str, ...] = ()
+    """The kernels that add up whole sums in these cycles, one term after the other counted as one addition."""
 
 
 WaitedParts = Mapping[str, WaitedFor]
@@ -75,7 +79,7 @@ class _Follower:
 
     def after(self, op: TensorOp) -> WaitedParts:
         found: dict[str, WaitedFor] = {}
-        _join(found, self.read(op.result, (1,) * len(_shape(op.result))), self.bodies[op.layer].one_term)
+        _join(found, self.read(op.result, (1,) * len(_shape(op.result))), self.bodies[op.layer].one_term, op.layer)
         return found
 
     def _ahead(self, op: TensorOp, place: int) -> int:
@@ -96,10 +100,10 @@ class _Follower:
             case TensorOp():
                 body = self.bodies[node.layer]
                 loops = _loops_of(node, counts)
-                found = {node.layer: WaitedFor(_share(loops, node.trips), body.one_term)}
+                found = {node.layer: WaitedFor(share_of(loops, node.trips), body.one_term, loops, (node.layer,))}
                 for place, (source, dims) in enumerate(zip(node.inputs, node.operand_dims, strict=True)):
                     wanted = tuple(1 if d is None else loops[d] for d in dims)
-                    _join(found, self.made(source, wanted), 1 + body.from_operand[place])
+                    _join(found, self.made(source, wanted), 1 + body.from_operand[place], node.layer)
                 return found
             case Slice():
                 return self.made(node.source, counts)
@@ -128,7 +132,7 @@ class _Follower:
             return certain
         shared = set(either[0]).intersection(*either[1:])
         parts = {layer: [one[layer] for one in either] for layer in sorted(shared)}
-        return {n: WaitedFor(min(p.share for p in found), min(p.cycles for p in found)) for n, found in parts.items()}
+        return {layer: _common(found) for layer, found in parts.items()}
 
     def read(self, value: SSAValue, counts: IndexCounts) -> WaitedParts:
         """What cannot be done before so many indices along each dim of a value are there."""
@@ -149,8 +153,10 @@ class _Follower:
                     known = {d: counts[index] for index, d in enumerate(dims) if d is not None}
                     loops = tuple(known.get(d, trip) for d, trip in enumerate(node.trips))
                     result = tuple(1 if d is None else loops[d] for d in node.result_dims)
-                    _join(found, {node.layer: WaitedFor(_share(loops, node.trips), 0)}, self._ahead(node, place))
-                    _join(found, self.read(node.result, result), 1 + self.bodies[node.layer].from_operand[place])
+                    part = WaitedFor(share_of(loops, node.trips), 0, loops)
+                    _join(found, {node.layer: part}, self._ahead(node, place))
+                    after = 1 + self.bodies[node.layer].from_operand[place]
+                    _join(found, self.read(node.result, result), after, node.layer)
             case Slice():
                 left = counts[node.dim] - (_shape(node.source)[node.dim] - _shape(node.result)[node.dim])
                 if left > 0:
@@ -196,15 +202,22 @@ def reshaped(shape: Sequence[int], other: Sequence[int], counts: IndexCounts) ->
     return tuple(found)
 
 
-def _share(loops: IndexCounts, trips: Sequence[int]) -> float:
+def share_of(loops: IndexCounts, trips: Sequence[int]) -> float:
     """Of all iterations, in whatever steps: a whole dim takes all of its steps, a part of one its share of them."""
     return prod(1.0 if count >= trip else count / (trip * _PADDED) for count, trip in zip(loops, trips, strict=True))
 
 
-def _join(found: dict[str, WaitedFor], others: WaitedParts, cycles: int) -> None:
-    """Of two parts the larger one, and of equal ones what takes longer."""
+def _common(parts: Sequence[WaitedFor]) -> WaitedFor:
+    """What all parts have of a kernel, whichever of them it is that counts."""
+    loops = tuple(min(counts) for counts in zip(*(one.loops for one in parts), strict=True))
+    through = tuple(name for name in parts[0].through if all(name in one.through for one in parts))
+    return WaitedFor(min(one.share for one in parts), min(one.cycles for one in parts), loops, through)
+
+
+def _join(found: dict[str, WaitedFor], others: WaitedParts, cycles: int, *through: str) -> None:
+    """Of two parts the larger one, and of equal ones what takes longer; the cycles are by way of `through`."""
     for layer, part in others.items():
-        later = WaitedFor(part.share, part.cycles + cycles)
+        later = WaitedFor(part.share, part.cycles + cycles, part.loops, (*part.through, *through))
         if layer not in found or (found[layer].share, found[layer].cycles) < (later.share, later.cycles):
             found[layer] = later
 

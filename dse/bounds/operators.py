@@ -44,6 +44,8 @@ class LeastBody:
     """From when the first of all terms may be there."""
     from_operand: tuple[int, ...]
     """As `one_term`, of each operand."""
+    adding: int
+    """Of one addition of its sums; none where nothing is summed."""
 
 
 def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
@@ -80,6 +82,7 @@ def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
         slowest.get(given, 0) + once,
         slowest.get(given, 0) + adding * ceil(log2(terms)),
         tuple(reached[given] + once if given in reached else 0 for reached in reach),
+        once,
     )
 
 

@@ -81,7 +81,7 @@ def bound_of(evaluator: Evaluator, chosen: Evaluation) -> BoundInfo:
     gap = 100 * bound.gap(reached)
     return BoundInfo(
         figure=bound.figure, value=bound.value, reached=reached, gap_pct=round(gap, 2) if isfinite(gap) else None,
-        reason=bound.reason, terms=dict(bound.terms),
+        reason=bound.reason_beside(reached), terms=dict(bound.terms),
     )  # fmt: skip
 
 

@@ -10,15 +10,23 @@ from math import ceil, prod
 
 import numpy as np
 import pytest
+import torch
 
 from benchmarks import kernel_designs
 from benchmarks.explore import ExploreCase
+from benchmarks.workloads import Formula
+from penstock.compiler.analysis.graph import TensorOp, read_graph
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.importer import import_loaded
+from penstock.compiler.frontend.loader import LoadedModel
+from penstock.compiler.pipeline import prepare
 from penstock.compiler.program import Program
-from penstock.dse.bounds.bound import GoalBounds, lower_bound
-from penstock.dse.bounds.lanes import fewest_lanes
+from penstock.dse.bounds.bound import OPERATORS, OVERLAP, GoalBounds, LowerBound, lower_bound
+from penstock.dse.bounds.lanes import fewest_lanes, lanes_of_dim
 from penstock.dse.bounds.needs import needs_of, reshaped
 from penstock.dse.bounds.operators import body_of
+from penstock.dse.bounds.overlap import Overlap, Working
+from penstock.dse.bounds.whole import ways_of
 from penstock.dse.evaluation import objectives
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import FIFO_BITS, OBJECTIVES, Goal, Objective
@@ -133,3 +141,77 @@ def test_a_search_ends_where_the_best_is_near_enough() -> None:
     assert len(found.tried) < 40
     assert found.bound.gap(found.best.evaluation.values[0]) <= 0.01
     assert "220 dsp" in found.bound.reason
+
+
+@pytest.mark.parametrize(
+    ("trips", "most", "lanes"), [((7, 6), (7, 6), 5), ((4, 9), (4, 10), 36), ((2, 3, 5), (2, 3, 5), 30)]
+)
+def test_ways_to_unroll_say_the_least_of_lanes_iterations_parts_and_trees(
+    trips: tuple[int, ...], most: tuple[int, ...], lanes: int
+) -> None:
+    """Against every way: one of those that are kept is as good in everything, and none is better than any."""
+    op, last = _sum_of(trips), len(trips) - 1
+    parts = [
+        tuple(1 if d != last else trip for d, trip in enumerate(trips)),
+        tuple(max(trip // 2, 1) for trip in trips),
+    ]
+    kept = ways_of(op, most, parts, lanes).tolist()
+    every: list[list[int]] = []
+    for unroll in product(*(lanes_of_dim(trip, size) for trip, size in zip(trips, most, strict=True))):
+        steps = [ceil(trip / n) for trip, n in zip(trips, unroll, strict=True)]
+        done = [prod(min(ceil(c / n), s) for c, n, s in zip(part, unroll, steps, strict=True)) for part in parts]
+        tree = max((unroll[last] + (steps[last] > 1) - 1).bit_length() - 1, 0)
+        if prod(unroll) <= lanes:
+            every.append([prod(unroll), prod(steps), tree, *done])
+    assert all(way in every for way in kept), "few enough that none stands for another"
+    for way in every:
+        assert any(all(a <= b for a, b in zip(one, way, strict=True)) for one in kept), way
+
+
+def test_ways_of_a_large_nest_are_few_and_stand_below_all_that_they_stand_for() -> None:
+    trips = (96, 120, 90)
+    kept = ways_of(_sum_of(trips), trips, [(1, 1, 90), (96, 1, 90)])
+    assert len(kept) <= 800
+    draw = random.Random(0)
+    divisors = [[n for n in range(1, trip + 1) if trip % n == 0] for trip in trips]
+    for _ in range(200):
+        u = [draw.choice(some) for some in divisors]
+        s = [trip // n for trip, n in zip(trips, u, strict=True)]
+        way = [prod(u), prod(s), max((u[2] + (s[2] > 1) - 1).bit_length() - 1, 0), s[2], s[0] * s[2]]
+        assert (kept <= way).all(axis=1).any(), u
+
+
+@cache
+def _sum_of(trips: tuple[int, ...]) -> TensorOp:
+    """A sum along the last dim."""
+    module = Formula(lambda x: x.sum(-1))
+    program = prepare(import_loaded(LoadedModel("sum", "test", module, (torch.ones(trips),))))
+    (found,) = read_graph(program.module).operations
+    assert found.trips == trips
+    assert found.reductions == (len(trips) - 1,)
+    return found
+
+
+def test_a_dim_that_nothing_pads_has_lanes_that_divide_it() -> None:
+    assert lanes_of_dim(13, 13) == [1, 13]
+    assert lanes_of_dim(13, 15) == [1, 2, 3, 5, 7, 13]
+    assert fewest_lanes((13,), (13,)).within(12) == 13
+    assert fewest_lanes((13,), (15,)).within(12) == 2
+
+
+def test_whole_lanes_say_more_than_any_numbers_of_lanes() -> None:
+    """Of few rows: lanes along rows leave more to wait for, lanes along sums longer trees."""
+    evaluator = ExploreCase("mlp-one-row", 1000).evaluator()
+    bounds = GoalBounds(evaluator)
+    needs = needs_of(bounds.graph, bounds.bodies)
+    working = [Working(one.layer, one.lanes, one.needed) for one in bounds.kernels]
+    least = float(bounds.latency().terms[OPERATORS])
+    any_numbers = Overlap(working, bounds.chains, needs, bounds.limits, least).shortest()
+    assert bounds.latency().terms[OVERLAP] > any_numbers
+
+
+def test_a_reason_says_what_is_left_out_only_where_a_design_is_far_above() -> None:
+    bound = LowerBound("latency_cycles", 100.0, "why", {OPERATORS: 90.0, OVERLAP: 100.0})
+    assert bound.reason_beside(125) == "why"
+    assert bound.reason_beside(126).startswith("why (a loose bound: it leaves out that tokens pass in bursts")
+    assert LowerBound("traffic_bytes", 0.0, "why", {"inputs and results": 0.0}).reason_beside(5) == "why"

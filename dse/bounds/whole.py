@@ -1,0 +1,223 @@
+"""The fewest cycles of kernels that wait for each other where each is unrolled in one way: whole lanes in every dim.
+
+A kernel's ways to unroll say its lanes, its iterations, how many of these the parts are that others wait for, and how
+many additions follow each other once its last terms are there: of a row, lanes along the row leave the most to wait
+for, lanes along a sum the longest tree. An integer program picks a way for each kernel. Ways that are near each other
+are one to begin with, as good as the best of them in everything; those that it picks are then told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, inf, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.errors import PenstockError
+from penstock.dse.bounds.chains import Chains
+from penstock.dse.bounds.lanes import LargestSizes, lanes_of_dim
+from penstock.dse.bounds.needs import IndexCounts, Needs
+from penstock.dse.bounds.operators import Needed
+from penstock.dse.bounds.overlap import COUNTED
+from penstock.dse.support.linear import LinearProgram
+
+_MOST_BUNCHES = 240
+"""Of all kernels to begin with, so that a program is solved in a second or so."""
+_ROUNDS = 5
+_MOST_WAYS = 800
+_RATIOS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.4, 2.0, 4.0)
+"""How near to each other ways of a bunch are."""
+_NEAR = 0.002
+_SURE = 1 - 1e-6
+FAR = 2.0
+"""Ways that take so many times as long as is known to be needed are left out: the bound is at most that then."""
+
+Ways = NDArray[np.int64]
+"""A row a way: lanes, iterations, additions of a tree beyond one, then the iterations of every part."""
+LANES, ITERATIONS, TREE, PARTS = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Unrolled:
+    """A kernel with all ways to unroll it. `adding` is what an addition of its sums takes."""
+
+    layer: str
+    ways: Ways
+    parts: Mapping[IndexCounts, int]
+    """Which column has the iterations of a part."""
+    needed: tuple[Needed, ...]
+    adding: int
+
+
+def ways_of(
+    op: TensorOp, most: LargestSizes, parts: Sequence[IndexCounts], lanes: float = inf, iterations: float = inf
+) -> Ways:
+    """Those of which none is beaten, with no more lanes and iterations than these; of too many, near ones as one."""
+    # until all dims are known, the third column has the terms that meet in an iteration, the last the steps of a sum
+    found = np.ones((1, PARTS + len(parts) + 1), np.int64)
+    for d, trip in enumerate(op.trips):
+        summed = d in op.reductions
+        rows = [
+            (lanes, steps := ceil(trip / lanes), lanes if summed else 1,
+             *(steps if part[d] >= trip else ceil(part[d] / lanes) for part in parts), steps if summed else 1)
+            for lanes in lanes_of_dim(trip, most[d])
+        ]  # fmt: skip
+        sides = _fewer(np.array(rows, np.int64))
+        found = (found[:, None, :] * sides[None, :, :]).reshape(-1, found.shape[1])
+        found = _fewer(found[(found[:, LANES] <= lanes) & (found[:, ITERATIONS] <= iterations)])
+    found[:, TREE] = [_additions(terms + (steps > 1)) for terms, steps in found[:, [TREE, -1]].tolist()]
+    return _unbeaten(found[:, :-1])
+
+
+def _additions(terms: int) -> int:
+    """Of so many numbers to one, those that wait for each other, beyond the first."""
+    return max((terms - 1).bit_length() - 1, 0)
+
+
+def _fewer(ways: Ways) -> Ways:
+    """Without those that are beaten; too many of them in bunches, each as good as the best of it in everything."""
+    ways = np.unique(ways, axis=0)
+    for ratio in _RATIOS:
+        if len(ways) <= _MOST_WAYS:
+            break
+        _, bunch = np.unique(np.floor(np.log(ways) / log(ratio) + 1e-9), axis=0, return_inverse=True)
+        least = np.full((int(bunch.max()) + 1, ways.shape[1]), np.iinfo(np.int64).max)
+        np.minimum.at(least, bunch.ravel(), ways)
+        ways = np.unique(least, axis=0)
+    return _unbeaten(ways)
+
+
+def _unbeaten(ways: Ways) -> Ways:
+    """Without those that another is as good as in everything."""
+    order = np.lexsort((ways[:, LANES], ways.sum(axis=1)))
+    ways, kept = ways[order], np.ones(len(ways), bool)
+    for n in range(len(ways)):
+        if kept[n]:
+            beaten = (ways[n + 1 :] >= ways[n]).all(axis=1)
+            kept[n + 1 :] &= ~beaten
+    return ways[kept]
+
+
+class WholeLanes:
+    """Of one graph and limits. `shortest` gives cycles that no design is below."""
+
+    def __init__(
+        self, kernels: Sequence[Unrolled], chains: Chains, needs: Needs, limits: Mapping[str, int], least: float
+    ) -> None:
+        self.kernels, self.chains, self.needs, self.limits = kernels, chains, needs, limits
+        self.unit = max(least, 1.0)
+        self.most = ceil(self.unit * FAR)
+        self.ways = {one.layer: one.ways[one.ways[:, ITERATIONS] <= self.most] for one in kernels}
+        bunches = max(min(_MOST_BUNCHES // len(kernels), 24), 1)
+        self.places = {layer: _near_ones(ways, bunches) for layer, ways in self.ways.items()}
+        """Which ways count as one: the places of each bunch."""
+
+    def shortest(self) -> float:
+        if any(not len(ways) for ways in self.ways.values()):
+            return float(self.most)  # and longer, were all ways kept
+        found = 0.0
+        for _ in range(_ROUNDS):
+            try:
+                solved = self._solve()
+            except PenstockError:  # no solution in time
+                solved = None
+            if solved is None:
+                break
+            cycles, picked = solved
+            found = max(found, cycles)
+            if not self._told_apart(picked):
+                break
+        return min(found, float(self.most)) * _SURE
+
+    def _told_apart(self, picked: Mapping[str, Sequence[int]]) -> bool:
+        """Whether what was picked was more than one way somewhere."""
+        new = False
+        for layer, numbers in picked.items():
+            bunches: list[NDArray[np.int64]] = []
+            for number, bunch in enumerate(self.places[layer]):
+                split = number in numbers and len(bunch) > 1
+                bunches += _halves(self.ways[layer], bunch) if split else [bunch]
+                new |= split
+            self.places[layer] = bunches
+        return new
+
+    def _solve(self) -> tuple[float, Mapping[str, Sequence[int]]] | None:
+        program, unit = LinearProgram("whole lanes"), self.unit
+        whole = program.variable(cost=1)
+        begins = {one.layer: program.variable(self.chains.before[one.layer] / unit) for one in self.kernels}
+        ends = {one.layer: program.variable() for one in self.kernels}
+        picks: dict[str, list[int]] = {}
+        columns: dict[str, Ways] = {}
+        for one in self.kernels:
+            ways = self.ways[one.layer]
+            columns[one.layer] = np.array([ways[bunch].min(axis=0) for bunch in self.places[one.layer]])
+            picks[one.layer] = [program.choice() for _ in self.places[one.layer]]
+            program.row(dict.fromkeys(picks[one.layer], 1.0), "==", 1)
+        known = {one.layer: one for one in self.kernels}
+
+        def weigh(layer: str, column: int, by: float) -> dict[int, float]:
+            return {v: by * float(n) for v, n in zip(picks[layer], columns[layer][:, column].tolist(), strict=True)}
+
+        def trees(layers: Sequence[str], into: dict[int, float]) -> dict[int, float]:
+            for layer in layers:
+                for v, n in weigh(layer, TREE, -known[layer].adding / unit).items():
+                    into[v] = into.get(v, 0.0) + n
+            return into
+
+        for one in self.kernels:
+            layer = one.layer
+            program.row({ends[layer]: 1, begins[layer]: -1, **weigh(layer, ITERATIONS, -1 / unit)}, ">=", 0)
+            after = (self.chains.after[layer] - 1) / unit
+            program.row(trees([layer], {whole: 1, ends[layer]: -1}), ">=", after)
+            for other, part in self.needs.before[layer].items():
+                row = {begins[layer]: 1.0, begins[other]: -1.0}
+                row |= weigh(other, known[other].parts[part.loops], -1 / unit)
+                program.row(trees(part.through, row), ">=", (part.cycles - 1) / unit)
+            for other, part in self.needs.after[layer].items():
+                row = {ends[other]: 1.0, ends[layer]: -1.0}
+                row |= weigh(other, known[other].parts[part.loops], -1 / unit)
+                program.row(trees(part.through, row), ">=", (part.cycles - 1) / unit)
+        self._area(program, {layer: weigh(layer, LANES, 1.0) for layer in picks})
+        solution = program.solve(gap=_NEAR)
+        if solution is None:
+            return None
+        chosen = {layer: [n for n, v in enumerate(vs) if solution.values[v] > 0.01] for layer, vs in picks.items()}
+        return solution.bound * unit, chosen
+
+    def _area(self, program: LinearProgram, lanes: Mapping[str, Mapping[int, float]]) -> None:
+        """Operators of a kind are built in whatever mixture suits; together they are within the limits."""
+        used: dict[str, dict[int, float]] = {name: {} for name in COUNTED}
+        wanted: dict[tuple[tuple[int, ...], ...], dict[int, float]] = {}
+        for one in self.kernels:
+            for needed in one.needed:
+                row = wanted.setdefault(tuple((way.dsp, way.lut) for way in needed.ways), {})
+                for v, n in lanes[one.layer].items():
+                    row[v] = row.get(v, 0.0) - n * float(needed.of_lanes)
+        for ways, row in wanted.items():
+            built = [program.variable() for _ in ways]
+            program.row({**dict.fromkeys(built, 1.0), **row}, ">=", 0)
+            for variable, way in zip(built, ways, strict=True):
+                for name, amount in zip(COUNTED, way, strict=True):
+                    used[name][variable] = amount / max(self.limits[name], 1)
+        for name in COUNTED:
+            if used[name]:
+                program.row(used[name], "<=", 1.0 if self.limits[name] else 0.0)
+
+
+def _near_ones(ways: Ways, most: int) -> list[NDArray[np.int64]]:
+    """Places of ways that are about as fast."""
+    if not len(ways):
+        return []
+    order = np.lexsort((ways[:, LANES], ways[:, ITERATIONS]))
+    return [bunch for bunch in np.array_split(order, min(most, len(order))) if len(bunch)]
+
+
+def _halves(ways: Ways, bunch: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Apart where they are least like each other: in the column that differs by most."""
+    some = ways[bunch]
+    column = int(np.argmax((some.max(axis=0) + 1) / (some.min(axis=0) + 1)))
+    order = bunch[np.argsort(some[:, column], kind="stable")]
+    return [order[: len(order) // 2], order[len(order) // 2 :]]
