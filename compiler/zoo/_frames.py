@@ -26,7 +26,13 @@ def seeded(
             if parameter.dim() > 1:
                 bound = (3 / parameter[0].numel()) ** 0.5
                 parameter.uniform_(-bound, bound, generator=generator)
-    return module.eval(), (torch.randn(shape, generator=generator),)
+        frame = torch.randn(shape, generator=generator)
+        for part in module.modules():
+            bias = getattr(part, "bias", None)
+            if isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d) and bias is not None:
+                bound = part.weight[0].numel() ** -0.5  # PyTorch draws it from a generator of its own
+                bias.uniform_(-bound, bound, generator=generator)
+    return module.eval(), (frame,)
 
 
 class Mean(nn.Module):
