@@ -93,6 +93,7 @@ def test_a_submission_asks_the_database_five_questions(client: httpx.Client, see
     model = seeder.model()
     asked = {"model": model.id, "trials": 1}
     assert client.post("/v1/runs", json=asked).status_code == 202
+    wait_until(lambda: _audited(seeder.database))  # that entry is written after the answer
     said: list[str] = []
 
     def note(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
@@ -112,3 +113,8 @@ def test_a_submission_asks_the_database_five_questions(client: httpx.Client, see
     assert {name: told[name] for name in ("steps", "progress", "last_event_id", "state", "waiting_for")} == {
         name: shown[name] for name in ("steps", "progress", "last_event_id", "state", "waiting_for")
     }
+
+
+def _audited(database: Database) -> int:
+    with database.begin() as tx:
+        return len(tx.audit.list().items)
