@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -45,6 +46,15 @@ class StepOutcome:
     """What it took, by its worker's clock; None charges the time since its claim."""
 
 
+@dataclass(frozen=True)
+class Submitted:
+    """A run as it was made: whoever made it need not ask for it again."""
+
+    run: Run
+    steps: tuple[Step, ...]
+    last_event_id: int
+
+
 def submit(
     tx: Transaction,
     *,
@@ -56,11 +66,26 @@ def submit(
     priority: int = 0,
 ) -> Run:
     """Create a run with its graph; what needs nothing is queued at once."""
+    return begin_run(
+        tx, model_id=model_id, name=name, steps=steps, options=options, owner=owner, priority=priority
+    ).run  # fmt: skip
+
+
+def begin_run(
+    tx: Transaction,
+    *,
+    model_id: str,
+    name: str,
+    steps: Sequence[NewStep],
+    options: Json,
+    owner: str | None,
+    priority: int = 0,
+) -> Submitted:
+    """The same in two statements, for whoever goes on to show what was made."""
     run = tx.runs.create(model_id=model_id, name=name, options=options, owner=owner, priority=priority)
-    tx.shares.begin(run.id, owner)
-    _add_steps(tx, run.id, steps)
-    _release(tx, run.id)
-    return run
+    _refuse_missing(run.id, {key for step in steps for key in (*step.needs, *step.needed_by)}, {s.key for s in steps})
+    made, last_event_id = tx.steps.begin(run.id, steps)
+    return Submitted(run, made, last_event_id)
 
 
 def cancel_run(tx: Transaction, run_id: str) -> Run | None:
@@ -275,9 +300,7 @@ def _add_steps(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> None:
     named = {key for step in steps for key in (*step.needs, *step.needed_by)}
     elsewhere = sorted(named - created.keys())
     ids = (tx.steps.ids_by_key(run_id, elsewhere) if elsewhere else {}) | created
-    missing = sorted(named - ids.keys())
-    if missing:
-        raise GraphError(f"steps of {run_id} need {', '.join(missing)}, which the run does not have")
+    _refuse_missing(run_id, named, ids.keys())
     targets = {key for step in steps for key in step.needed_by} - created.keys()
     started = targets - tx.steps.blocked_keys(run_id, sorted(targets)) if targets else set[str]()
     if started:
@@ -286,6 +309,12 @@ def _add_steps(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> None:
         [(created[step.key], ids[key]) for step in steps for key in step.needs]
         + [(ids[key], created[step.key]) for step in steps for key in step.needed_by]
     )
+
+
+def _refuse_missing(run_id: str, named: AbstractSet[str], known: AbstractSet[str]) -> None:
+    missing = sorted(named - known)
+    if missing:
+        raise GraphError(f"steps of {run_id} need {', '.join(missing)}, which the run does not have")
 
 
 def _release(tx: Transaction, run_id: str) -> None:

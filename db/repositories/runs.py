@@ -18,10 +18,21 @@ from penstock.db.schema.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, T
 from penstock.db.schema.tables import runs, steps
 
 _LOCK = text("SELECT * FROM penstock.runs WHERE id = :run FOR NO KEY UPDATE")
+# It and its owner begin where the least served of the others is: see shares.py.
 _CREATE = text("""
-    WITH made AS (
-        INSERT INTO penstock.runs (id, model_id, name, state, options, owner, priority)
-        VALUES (:id, :model_id, :name, :state, CAST(:options AS jsonb), :owner, :priority) RETURNING *
+    WITH going AS (
+        SELECT coalesce(owner, '') AS owner, used FROM penstock.runs WHERE state IN ('queued', 'running')
+    ), share AS (
+        INSERT INTO penstock.shares AS known (owner, used)
+        SELECT :sharer, coalesce((SELECT min(s.used) FROM penstock.shares s JOIN going USING (owner)), 0)
+        WHERE NOT EXISTS (SELECT FROM going WHERE owner = :sharer)
+        ON CONFLICT (owner) DO UPDATE SET used = greatest(known.used, excluded.used)
+    ), made AS (
+        INSERT INTO penstock.runs (id, model_id, name, state, options, owner, priority, used)
+        VALUES (
+            :id, :model_id, :name, :state, CAST(:options AS jsonb), :owner, :priority,
+            coalesce((SELECT min(used) FROM going WHERE owner = :sharer), 0)
+        ) RETURNING *
     ), told AS (
         INSERT INTO penstock.events (run_id, kind, data, actor)
         SELECT id, 'run.create', jsonb_build_object('from', NULL, 'to', state, 'name', name), :actor FROM made
@@ -42,10 +53,10 @@ class Runs(Repository):
         """A queued run without steps; penstock.db.lifecycle.submit makes one with its graph."""
         row = {
             "id": new_id("run"), "model_id": model_id, "name": name, "state": RunState.QUEUED,
-            "options": dict(options or {}), "owner": owner, "priority": priority,
+            "options": json.dumps(dict(options or {})), "owner": owner, "sharer": owner or "", "priority": priority,
+            "actor": self.scope.actor,
         }  # fmt: skip
-        row["options"] = json.dumps(row["options"])
-        run = self._only(Run, _CREATE, row | {"actor": self.scope.actor})
+        run = self._only(Run, _CREATE, row)
         self.scope.locked_runs.add(run.id)
         return run
 

@@ -19,6 +19,39 @@ from penstock.db.schema.tables import steps
 _TYPES = {column.name: column.type.compile(postgresql.dialect()) for column in steps.columns}
 _JSON = {name for name, kind in _TYPES.items() if kind == "JSONB"}
 
+# The steps that a run begins with, their edges, their events and word to the dispatchers. What needs nothing is queued
+# from the start, which its events tell as the two moves that they are.
+BEGIN = text("""
+    WITH made AS (
+        INSERT INTO penstock.steps (
+            id, run_id, kind, key, queue, state, payload, may_fail, max_attempts, licence, queued_at
+        )
+        SELECT id, :run, kind, key, queue, CASE WHEN waits THEN 'blocked' ELSE 'queued' END, payload, may_fail,
+            max_attempts, licence, CASE WHEN waits THEN NULL ELSE now() END
+        FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS row (
+            id text, kind text, key text, queue text, payload jsonb, may_fail boolean, max_attempts integer,
+            licence text, waits boolean
+        )
+        RETURNING *
+    ), tied AS (
+        INSERT INTO penstock.step_edges (step_id, needs_id)
+        SELECT * FROM unnest(CAST(:ends AS text[]), CAST(:needs AS text[]))
+    ), told AS (
+        INSERT INTO penstock.events (run_id, kind, data, actor)
+        SELECT :run, said, data, :actor FROM (
+            SELECT 1 AS turn, id, 'step.create' AS said,
+                jsonb_build_object('from', NULL, 'to', 'blocked', 'step', id, 'key', key) AS data
+            FROM made
+            UNION ALL
+            SELECT 2, id, 'step.release', jsonb_build_object(
+                'from', 'blocked', 'to', 'queued', 'step', id, 'key', key, 'attempt', attempt, 'fence', fence
+            ) FROM made WHERE state = 'queued'
+        ) both_moves ORDER BY turn, id RETURNING id
+    )
+    SELECT made.*, (SELECT max(id) FROM told) AS last_event_id, (SELECT pg_notify(:channel, '')) AS woken
+    FROM made ORDER BY made.id
+""")
+
 _DUE = """
     FROM penstock.steps s JOIN penstock.runs r ON r.id = s.run_id
     WHERE s.run_id = :run AND s.state = 'queued' AND r.state IN ('queued', 'running')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -21,8 +21,9 @@ from sqlalchemy import (
 
 from penstock.db.repositories.base import Repository
 from penstock.db.repositories.events import Events
-from penstock.db.repositories.queues import HELD_BY_PAUSE, Portion, Wanted
+from penstock.db.repositories.queues import CHANNEL, HELD_BY_PAUSE, Portion, Wanted
 from penstock.db.repositories.step_moves import (
+    BEGIN,
     CLAIM_NEXT,
     CLAIM_THIS,
     MOVES_OF_MANY,
@@ -62,6 +63,7 @@ _HEARTBEAT = text("""
     FROM unnest(CAST(:steps AS text[]), CAST(:fences AS bigint[])) AS held (step, fence)
     WHERE s.id = held.step AND s.fence = held.fence AND s.state = 'running' RETURNING s.id, s.cancel_requested
 """)
+_FIELDS = tuple(field.name for field in fields(Step))
 _OPEN = (StepState.BLOCKED, StepState.QUEUED, StepState.RUNNING)
 
 
@@ -77,18 +79,31 @@ class Steps(Repository):
     def create(self, run_id: str, new_steps: Sequence[NewStep]) -> dict[str, str]:
         """Insert steps as blocked and return their ids by key; penstock.db.lifecycle adds edges and releases."""
         self.scope.require_lock(run_id)
-        rows = [
-            {
-                "id": new_id("stp"), "kind": step.kind, "key": step.key, "queue": step.queue,
-                "payload": dict(step.payload), "may_fail": step.may_fail, "max_attempts": step.max_attempts,
-                "licence": step.licence,
-            }
-            for step in new_steps
-        ]  # fmt: skip
+        rows = [_row(step) for step in new_steps]
         if rows:
             values = {"run": run_id, "rows": json.dumps(rows), "actor": self.scope.actor}
             self.connection.execute(_CREATE, values)
         return {str(row["key"]): str(row["id"]) for row in rows}
+
+    def begin(self, run_id: str, new_steps: Sequence[NewStep]) -> tuple[tuple[Step, ...], int]:
+        """The steps that a run begins with, in one statement; with the id of the last event that tells of them.
+
+        Their needs are among them, and what needs nothing is queued.
+        """
+        self.scope.require_lock(run_id)
+        rows = [_row(step) for step in new_steps]
+        ids = {str(row["key"]): str(row["id"]) for row in rows}
+        pairs = [(ids[step.key], ids[key]) for step in new_steps for key in step.needs]
+        pairs += [(ids[key], ids[step.key]) for step in new_steps for key in step.needed_by]
+        waiting = {end for end, _ in pairs}
+        given = {
+            "run": run_id, "rows": json.dumps([row | {"waits": row["id"] in waiting} for row in rows]),
+            "ends": [end for end, _ in pairs], "needs": [need for _, need in pairs], "channel": CHANNEL,
+            "actor": self.scope.actor,
+        }  # fmt: skip
+        made = self.connection.execute(BEGIN, given).mappings().all()
+        steps_made = tuple(Step(**{name: row[name] for name in _FIELDS}) for row in made)
+        return steps_made, int(made[0]["last_event_id"]) if made else 0
 
     def add_edges(self, edges: Sequence[tuple[str, str]]) -> None:
         """Each pair is (step, step that it needs)."""
@@ -334,6 +349,12 @@ class Steps(Repository):
         )
         return self._all(Step, statement.order_by(steps.c.lease_until).limit(limit))
 
+    def shorten_leases(self, longest_seconds: float) -> int:
+        """Leases end in that many seconds at the latest, by the clock of now; returns how many ended later."""
+        longest = _from_now(longest_seconds)
+        too_long = update(steps).where(steps.c.state == StepState.RUNNING, steps.c.lease_until > longest)
+        return self.connection.execute(too_long.values(lease_until=longest)).rowcount
+
     def lock_expired(self, step_id: str, fence: int) -> Step | None:
         """The step if its lease is still over now that the run is locked."""
         statement = select(steps).where(*_held(step_id, fence), steps.c.lease_until < func.clock_timestamp())
@@ -355,6 +376,13 @@ class Steps(Repository):
             steps.c.id.in_(step_ids), steps.c.state == StepState.RUNNING
         )
         return self._pairs(statement)
+
+
+def _row(step: NewStep) -> dict[str, Any]:
+    return {
+        "id": new_id("stp"), "kind": step.kind, "key": step.key, "queue": step.queue, "payload": dict(step.payload),
+        "may_fail": step.may_fail, "max_attempts": step.max_attempts, "licence": step.licence,
+    }  # fmt: skip
 
 
 def _held(step_id: str, fence: int) -> tuple[ColumnElement[bool], ...]:

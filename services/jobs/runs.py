@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.db import Transaction, lifecycle
+from penstock.db.lifecycle import Submitted
 from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Model, NewStep, Run, Step
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
@@ -67,11 +68,11 @@ def start_run(
     owner: str | None,
     most_waiting: int,
     quotas: Quotas = NO_QUOTAS,
-) -> Run:
+) -> Submitted:
     """A run of a model with the steps that it begins with, unless too many wait already, or too many of its owner."""
     check_quotas(tx, owner, quotas, runs=1, trials=asked_trials(options))
     check_waiting(tx, most_waiting)
-    return lifecycle.submit(
+    return lifecycle.begin_run(
         tx, model_id=model.id, name=name or model.name, steps=run_steps(model, options), options=options, owner=owner,
         priority=int(options.get("priority") or 0),
     )  # fmt: skip
@@ -85,12 +86,12 @@ def check_model(
     owner: str | None,
     most_waiting: int,
     quotas: Quotas = NO_QUOTAS,
-) -> Run:
+) -> Submitted:
     """A run that says what is known of a model before any search."""
     check_quotas(tx, owner, quotas, runs=1)
     check_waiting(tx, most_waiting)
     name = f"{CHECK} of {model.name}"[:LONGEST_NAME]
-    return lifecycle.submit(tx, model_id=model.id, name=name, steps=check_steps(), options=options, owner=owner)
+    return lifecycle.begin_run(tx, model_id=model.id, name=name, steps=check_steps(), options=options, owner=owner)
 
 
 def check_waiting(tx: Transaction, most_waiting: int) -> None:

@@ -24,6 +24,7 @@ from penstock.services.webhooks.sending import WebhookSender
 from penstock.services.worker.logs import configure_logging
 from penstock.services.worker.publish import BROKER_ERRORS, Publisher
 from penstock.services.worker.reaper import reap_expired
+from penstock.services.worker.steady import SteadyClock
 from penstock.services.worker.sweep import sweep_everything
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class Dispatcher:
         self._publisher = Publisher(self._database, settings)
         self._listener: psycopg.Connection | None = None
         self._reap_at = 0.0
+        self._clock = SteadyClock()
         self._sweep_at = time.monotonic() + _SWEEP_SECONDS
         self._webhooks = WebhookSender(settings)
         self.stopping = threading.Event()
@@ -72,7 +74,7 @@ class Dispatcher:
             reap_expired(self._database, self._settings)
         if now >= self._sweep_at:
             self._sweep_at = now + _SWEEP_SECONDS
-            sweep_everything(self._settings, self._database)
+            sweep_everything(self._settings, self._database, steady_seconds=self._clock.seconds())
         self._publisher.wake()
 
     def _wait_for_work(self) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-import shutil
 import signal
 import socket
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -33,13 +31,13 @@ from penstock.services.worker import shutdown
 from penstock.services.worker.claimed import Claimed, PortionSizes
 from penstock.services.worker.compatible import refuse_newer
 from penstock.services.worker.heartbeat import STOPPED, Heartbeat
+from penstock.services.worker.private_folders import PrivateFolders
 from penstock.services.worker.room import WAIT_SECONDS, came_from_a_full_disk, has_room
 from penstock.services.worker.witness import DutyNotes
 
 log = logging.getLogger(__name__)
 
 STEPS_A_MESSAGE, SECONDS_A_MESSAGE = 20, 1.0
-_TEMPORARY = "tmp"
 FULL_DISK_PAUSE, SCHEMA_SECONDS = 2.0, 10.0
 
 WriteEnd = Callable[[Transaction], object]
@@ -56,6 +54,7 @@ class Executor:
         self.notes = DutyNotes(settings)
         self._patience = settings.outage_seconds
         self._strides = PortionSizes()
+        self._folders = PrivateFolders()
         self._look_at = 0.0
         self._run: Run | None = None
         """As it was at the claim of the step."""
@@ -66,6 +65,12 @@ class Executor:
 
         Ends after a few all the same: the broker's message is what gives other work of this process a turn.
         """
+        try:
+            self._work_on()
+        finally:
+            self._folders.close()
+
+    def _work_on(self) -> None:
         began, done = time.monotonic(), 0
         steps: tuple[Step, ...] = ()
         while True:
@@ -146,8 +151,7 @@ class Executor:
         finally:
             claimed.context = None
             context.tools.cancel_all()
-            tempfile.tempdir = None
-            _remove(context.folder)
+            self._folders.remove(context.folder)
 
     def _relieve(self, claimed: Claimed, reason: Json) -> None:
         """Record what is done, and give to others what was not begun. Also called from the heartbeat."""
@@ -182,7 +186,7 @@ class Executor:
     def _work(self, step: Step, context: StepContext) -> StepOutcome | WriteEnd | None:
         """How the step ends, to be recorded; None if it is not ours to end any more."""
         try:
-            _make_private(context.folder)
+            self._folders.make(context.folder)
             return self._outcome(step, context)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a body raises must end its step
             if context.stop_reason is not None:
@@ -281,22 +285,6 @@ def _existing_model(tx: Transaction, run: Run) -> Model:
 def _claim_name() -> str:
     """One name a claim: should the connection break during the commit, the repeated claim knows its own."""
     return f"{socket.gethostname()}:{os.getpid()}:{next(_claims)}"
-
-
-def _make_private(folder: Path) -> None:
-    """The step's own folder; what its body puts into temporary files lies there too and goes with it."""
-    temporary = folder / _TEMPORARY
-    temporary.mkdir(parents=True)
-    tempfile.tempdir = str(temporary)
-
-
-def _remove(folder: Path) -> None:
-    """The step's folder and what lies in it; for most short steps that is nothing."""
-    try:
-        (folder / _TEMPORARY).rmdir()
-        folder.rmdir()
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def stopped(step: Step, reason: str) -> WriteEnd | None:

@@ -8,7 +8,7 @@ import time
 
 from penstock.db import Database
 from penstock.db.database import is_transient
-from penstock.services.jobs.removal import collect_content
+from penstock.services.jobs.removal import GRACE_SECONDS, collect_content
 from penstock.services.remote_store import open_store
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
@@ -59,13 +59,17 @@ def forget_old_words(settings: Settings, database: Database) -> int:
     return gone
 
 
-def sweep_everything(settings: Settings, database: Database) -> None:
+def sweep_everything(settings: Settings, database: Database, *, steady_seconds: float) -> None:
+    """What is needed no more goes. Content goes by the age of its file, so only where the clock was `steady_seconds`
+    long not set: one that was put forward makes what was stored a moment ago look old."""
     sweep_work_folders(settings, database)
-    open_store(settings).sweep()
+    files_can_be_told_by_age = steady_seconds >= GRACE_SECONDS
+    if files_can_be_told_by_age:
+        open_store(settings).sweep()
     with database.begin() as tx:
         tx.idempotency.sweep()
         tx.webhooks.sweep()
-    if not settings.store_url:  # else the service sweeps its own
+    if files_can_be_told_by_age and not settings.store_url:  # else the service sweeps its own
         collect_content(database, ContentStore(settings.store_folder))
     forget_old_words(settings, database)
     with database.begin() as tx:

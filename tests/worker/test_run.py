@@ -70,7 +70,7 @@ def check(service: Service, source: bytes, quantize: str | None) -> Run:
     """As POST /v1/models/{id}/check starts it."""
     options = {"platform": "u55c", "quantize": quantize}
     with service.database.begin() as tx:
-        return check_model(tx, take_in(service, tx, source), options, owner=None, most_waiting=100)
+        return check_model(tx, take_in(service, tx, source), options, owner=None, most_waiting=100).run
 
 
 def complete_in_study(service: Service, run: Run) -> int:
@@ -148,7 +148,7 @@ def test_sent_weights_are_those_of_the_model(running: Service, tokens: int, ends
     new = model_with_weights(intake, files, entry, "")
     with running.database.begin() as tx:
         model = new.create(tx, None)
-        run = check_model(tx, model, {"platform": "u55c", "quantize": None}, owner=None, most_waiting=5)
+        run = check_model(tx, model, {"platform": "u55c", "quantize": None}, owner=None, most_waiting=5).run
     over = running.wait(run)
     assert over.state == ends, running.explain(run)
     if ends is RunState.FAILED:

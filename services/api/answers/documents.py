@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.compiler.evidence import EVIDENCE
 from penstock.db import Transaction
+from penstock.db.lifecycle import Submitted
 from penstock.db.repositories.trial_pages import TrialTally
 from penstock.db.repositories.trials import BestTrial, TrialRow
 from penstock.db.schema.records import Artifact, Attempt, Event, Json, Model, Run, Step
@@ -92,23 +93,37 @@ def first_figure(run: Run) -> str:
     return OBJECTIVES[asked[0] if asked[0] in OBJECTIVES else DEFAULT_OBJECTIVES[0]].figure
 
 
-def run_detail(tx: Transaction, run: Run, *, estimated: bool = False, submitted_with: Model | None = None) -> RunDetail:
+def submitted_run(made: Submitted, model: Model) -> RunDetail:
+    """A run that was submitted in this moment: all that there is to know of it is at hand."""
+    counts = Counter((step.kind, step.state) for step in made.steps)
+    fields = _run_fields(made.run, model, counts, None, None)
+    return RunDetail.model_validate(
+        fields
+        | {
+            "estimate": None,
+            "notes": made.run.notes,
+            "summary": dict(made.run.summary),
+            "logs": [],
+            "steps": [step_out(step, ()) for step in made.steps],
+            "waiting_for": _waiting_for(made.run, made.steps, counts),
+            "last_event_id": made.last_event_id,
+        }
+    )
+
+
+def run_detail(tx: Transaction, run: Run, *, estimated: bool = False) -> RunDetail:
     """One run with its steps (trials have a list of their own) and what it waits for.
 
-    `estimated` adds when it may end, which takes a few more queries: for whoever looks, not for whoever submits.
-    A run that this transaction has submitted has no trials to be counted: its model is given.
+    `estimated` adds when it may end, which takes a few more queries: for whoever looks, not for whoever changes it.
     """
     # The event id is read first: whoever follows from it may see a change twice, but never misses one.
     last_event_id = tx.events.newest_id(run.id)
     steps = tx.steps.list_except(run.id, TRIAL)
-    if submitted_with is None:
-        model = tx.models.by_ids([run.model_id])[run.model_id]
-        counts = tx.steps.counts_by_kind([run.id])[run.id]
-    else:
-        model, counts = submitted_with, Counter((step.kind, step.state) for step in steps)
+    model = tx.models.by_ids([run.model_id])[run.model_id]
+    counts = tx.steps.counts_by_kind([run.id])[run.id]
     found = counts.get((TRIAL, StepState.SUCCEEDED), 0)
     best = best_trials(tx, [run]).get(run.id) if found else None
-    tally = None if submitted_with else tx.trial_pages.tally([run.id]).get(run.id)
+    tally = tx.trial_pages.tally([run.id]).get(run.id)
     attempts = tx.attempts.of_steps([step.id for step in steps if step.fence])
     logs = tx.step_logs.running(run.id) if run.state == RunState.RUNNING else ()
     fields = _run_fields(run, model, counts, best, tally)

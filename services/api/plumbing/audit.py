@@ -48,7 +48,7 @@ class AuditTrail:
         route = scope.get("route")
         client = scope.get("client")
         try:
-            with self.database.begin() as tx:
+            with self.database.at_once() as tx:
                 tx.audit.add(
                     actor=who.actor,
                     token_id=who.token_id,

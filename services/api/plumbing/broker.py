@@ -10,6 +10,9 @@ from penstock.services.api.plumbing.health import HealthLook
 from penstock.services.settings import SettingError, Settings
 from penstock.services.worker.sign_of_life import connect, order_drain, signs
 
+_WRITTEN = "penstock:written"
+"""Whether it can be: one that only answers wakes nobody."""
+
 
 class BrokerAwayError(Exception):
     """The broker cannot be told."""
@@ -34,7 +37,12 @@ def look_at_workers(settings: Settings) -> Callable[[], HealthLook]:
 
     def look() -> HealthLook:
         try:
-            return HealthLook("", tuple(signs(client)))
+            found = tuple(signs(client))
+            try:
+                client.set(_WRITTEN, "", ex=60)
+            except redis.ResponseError as error:  # a replica after a failover, a full memory or disk
+                return HealthLook(f"takes no writes: {error}", found)
+            return HealthLook("", found)
         except redis.RedisError as error:
             return HealthLook(f"does not answer: {str(error) or type(error).__name__}", ())
 

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError, TimeoutError
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Mount
 from starlette.types import Scope
@@ -25,6 +25,8 @@ from penstock.web.render import render_problem
 
 log = get_logger()
 _UNDEFINED_TABLE = "42P01"
+# a connection that was refused has no SQLSTATE, only words
+_NO_CONNECTIONS = ("too many clients", "too many connections", "remaining connection slots")
 
 _HTTP_CODES = {
     400: "malformed-body",
@@ -140,11 +142,13 @@ def from_refusal(error: RefusedError) -> Problem:
     )  # fmt: skip
 
 
-def database_unavailable() -> Problem:
+def database_unavailable(error: Exception | None = None) -> Problem:
     """The problem while Postgres does not answer: nothing is lost, try again."""
+    full = isinstance(error, TimeoutError) or any(words in str(error) for words in _NO_CONNECTIONS)
     return Problem(
         "database-unavailable",
-        "the database does not answer",
+        "the database has no connection left" if full else "the database does not answer",
+        limit="max_connections of Postgres, or the limit of its role" if full else "",
         hint="nothing was lost: try again in a few seconds; /healthz says when it is back",
         headers={"Retry-After": str(RETRY_SOON_SECONDS)},
     )
@@ -189,7 +193,7 @@ def install(app: FastAPI) -> None:
         if not is_transient(error) and not _has_no_tables(error):
             raise error  # a bug of ours: the outermost middleware logs it and answers
         log.warning("the database does not answer", reason=str(getattr(error, "orig", error)).strip())
-        return respond(database_unavailable(), request)
+        return respond(database_unavailable(error), request)
 
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)

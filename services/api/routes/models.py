@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
 from penstock.compiler.reference import LIBRARIES
-from penstock.services.api.answers.documents import model_out, run_detail
+from penstock.services.api.answers.documents import model_out, submitted_run
 from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, ModelCursor, PageLimit, check_cursor
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.schemas import ModelList, ModelOut, NamedModel, NewCheck, RunDetail, ZooReference
@@ -144,8 +144,8 @@ def check_model(
             model = find_model(tx, model_id, where="path", hold=True)
             intake(context).check_disk()
             most, quotas = context.options.max_waiting_runs, context.options.quotas
-            run = runs.check_model(tx, model, options, owner=caller.owner, most_waiting=most, quotas=quotas)
-            document = run_detail(tx, run, submitted_with=model)
+            made = runs.check_model(tx, model, options, owner=caller.owner, most_waiting=most, quotas=quotas)
+            document = submitted_run(made, model)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)
 

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from penstock.db.schema.states import RUN_TERMINAL
-from penstock.services.api.answers.documents import run_detail, run_list
+from penstock.services.api.answers.documents import run_detail, run_list, submitted_run
 from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, PageLimit, RunCursor, RunId, check_cursor
 from penstock.services.api.answers.schemas import NewRun, RunDetail, RunList, RunStateName
 from penstock.services.api.plumbing import idempotency
@@ -41,10 +41,10 @@ def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: Idem
             intake(context).check_disk()
             options = asked.model_dump(mode="json", include=set(RunOptions.model_fields))
             most, quotas = context.options.max_waiting_runs, context.options.quotas
-            run = runs.start_run(
+            made = runs.start_run(
                 tx, model, options, name=asked.name, owner=caller.owner, most_waiting=most, quotas=quotas
             )
-            document = run_detail(tx, run, submitted_with=model)
+            document = submitted_run(made, model)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)
 
