@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.compiler.evidence import Evidence
+from penstock.compiler.evidence import EVIDENCE, Evidence
 from penstock.dse.evaluation.choosing import choosable
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs.error import Correction
@@ -31,6 +31,11 @@ class Prospect:
     corrected: tuple[float, ...]
     gain: float
     correction: Correction
+
+
+def promoted_from(evidence: Evidence) -> Evidence:
+    """The rung by whose figures designs are chosen for this one: tools get what was simulated."""
+    return "modelled" if EVIDENCE.index(evidence) <= EVIDENCE.index("simulated") else "simulated"
 
 
 def promote(

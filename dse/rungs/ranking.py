@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.evidence import EVIDENCE, Evidence
+from penstock.compiler.evidence import Evidence
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs.history import Pair, model_of, pairs_of
 from penstock.dse.rungs.kinds import RUNGS, TOGETHER
-from penstock.dse.rungs.promotion import promote
+from penstock.dse.rungs.promotion import promote, promoted_from
 from penstock.dse.rungs.rung import FRAMES, Bench, Measured
 from penstock.profiling.simulated import outlook_of
 
@@ -65,7 +65,7 @@ def shortlist(
 ) -> list[Evaluation]:
     """The designs that a rung should look at: promoted from the model, over the simulator where tools are asked."""
     model, family = model_of(evaluator), evaluator.platform.operators
-    if EVIDENCE.index(evidence) <= EVIDENCE.index("simulated"):
+    if promoted_from(evidence) == "modelled":
         return promote(candidates, evidence, best, bench.history.pairs(family), model=model)
     wider = promote(candidates, "simulated", WIDER * best, bench.history.pairs(family), model=model)
     if len(wider) <= best:

@@ -23,6 +23,7 @@ from penstock.dse.explaining.picture import sensitivity_svg
 from penstock.dse.explaining.sensitivity import ExplainedTrial, explain
 from penstock.dse.rungs.error import Correction, RungError, errors_of
 from penstock.dse.rungs.history import History, mix_of, model_of
+from penstock.dse.rungs.promotion import promoted_from
 from penstock.dse.search.explore import Tried
 from penstock.dse.search.study import Told
 from penstock.profiling.store import Counts
@@ -70,7 +71,7 @@ def _correction(section: ExplorationReport, evaluator: Evaluator, chosen: Evalua
     if stronger is None or stronger == "modelled":
         return ""
     pairs, model = history.pairs(evaluator.platform.operators), model_of(evaluator)
-    weaker = "modelled" if stronger == "simulated" else "simulated"
+    weaker = promoted_from(stronger)
     found = Correction.between(pairs, weaker, stronger, model, mix_of(chosen))
     return f"{found.basis}: {weaker} cycles × {found.ratio:.3f}" if len(found.ratios) > 1 else found.basis
 

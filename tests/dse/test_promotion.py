@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.compiler.evidence import EVIDENCE, RUNGS
 from penstock.compiler.platforms import load_platform
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs import WIDER, Bench, measure_all, shortlist
 from penstock.dse.rungs.error import ENOUGH, Correction, error_of, errors_of
 from penstock.dse.rungs.history import FolderHistory, Pair, mix_of, model_of, pairs_of
-from penstock.dse.rungs.promotion import promote, prospects
+from penstock.dse.rungs.promotion import promote, promoted_from, prospects
 from penstock.profiling.store import FolderProfiles
 from tests.compiler.designs import Dense, build_network
 
@@ -129,6 +130,11 @@ def test_of_equals_the_one_least_like_the_others_goes_first() -> None:
     top = chosen[0].params
     differences = [sum(c.params[name] != top[name] for name in top) for c in chosen[1:]]
     assert differences == sorted(differences, reverse=True)
+
+
+def test_every_rung_gets_its_designs_from_a_weaker_one() -> None:
+    for evidence in RUNGS[1:]:
+        assert EVIDENCE.index(promoted_from(evidence)) < EVIDENCE.index(evidence)
 
 
 def test_a_correction_says_what_it_rests_on() -> None:
