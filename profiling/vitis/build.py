@@ -69,7 +69,6 @@ class LinkedBitstream:
     xclbin: Path
     kernel: Path
     target: Target
-    clock_asked_mhz: float
     clock_mhz: float | None
     kernel_from_cache: bool
     resumed_from: str | None
@@ -141,7 +140,7 @@ def build_bitstream(
             )
             shutil.rmtree(folder)
     return LinkedBitstream(
-        xclbin, kernel, job.target, connectivity.clock_hz / 1e6, clock, cached, step,
+        xclbin, kernel, job.target, clock, cached, step,
         time.monotonic() - build.started, reports, (*([connectivity.note] if connectivity.note else []), *notes),
     )  # fmt: skip
 

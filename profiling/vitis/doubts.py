@@ -39,8 +39,11 @@ def doubts_of_area(report: ImplementedReport) -> Iterator[str]:
 
 def doubts_of_timing(report: TimingReport) -> Iterator[str]:
     if report.met is False:
-        slack = "" if report.worst_slack_ns is None else f", worst slack {report.worst_slack_ns:g} ns"
-        yield f"{report.source}: timing was missed{slack}; the design may compute wrong values at this clock"
+        slacks = {"worst slack": report.worst_slack_ns, "worst hold slack": report.worst_hold_slack_ns}
+        missed = [f", {word} {slack:g} ns" for word, slack in slacks.items() if slack is not None and slack < 0]
+        failing = f", {report.failing_endpoints:,} endpoints fail" if report.failing_endpoints else ""
+        said = "".join(missed) + failing
+        yield f"{report.source}: timing was missed{said}; the design may compute wrong values at this clock"
 
 
 def doubts_of_link(info: XclbinInfo) -> Iterator[str]:

@@ -261,7 +261,6 @@ class TimingReport:
     part: str | None
     version: str | None
     worst_slack_ns: float | None
-    total_negative_slack_ns: float | None
     failing_endpoints: int | None
     worst_hold_slack_ns: float | None
     met: bool | None

@@ -51,7 +51,7 @@ def read_timing(path: Path) -> TimingReport:
     version = re.search(r"v\.?(\d{4}\.\d)", head.get("tool version", ""))
     return TimingReport(
         path.name, name_of(head.get("device")), version.group(1) if version else None, slack,
-        decimal(cells.get("TNS(ns)")), failing, hold, counted if said is None else said,
+        failing, hold, counted if said is None else said,
         tuple(_clocks(text)), notes.lines(),
     )  # fmt: skip
 
@@ -122,7 +122,7 @@ def _exported(path: Path, text: str) -> TimingReport | None:
     device = re.search(r"^(?:Device target| +\* Target device):\s+(\S+)", text, re.M)
     version = re.search(r"(?:\bv\.?|\* Version:\s+)(\d{4}\.\d)", text[:4096])
     return TimingReport(
-        path.name, device.group(1) if device else None, version.group(1) if version else None, slack, None, None,
+        path.name, device.group(1) if device else None, version.group(1) if version else None, slack, None,
         None, slack >= 0, (ClockTiming("ap_clk", required, slack),), notes.lines(),
         "implemented" if "implemented" in found else None,
     )  # fmt: skip

@@ -36,14 +36,6 @@ class XclbinInfo:
     kernels: tuple[str, ...]
     clocks: tuple[LinkedClock, ...]
 
-    @property
-    def kernel_mhz(self) -> float | None:
-        """What the kernels run at: the reached clock that was asked for, else the first one of data."""
-        scalable = [clock for clock in self.clocks if clock.reached_mhz is not None]
-        own = [clock for clock in scalable if "kernel_00" in clock.name or clock.kind == "SCALABLE"]
-        found = own or [clock for clock in self.clocks if clock.kind == "DATA"]
-        return (found[0].reached_mhz or found[0].default_mhz) if found else None
-
 
 def read_xclbin_info(path: Path) -> XclbinInfo:
     """Read the file beside an xclbin."""

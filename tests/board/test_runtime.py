@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +32,11 @@ def test_the_checksum_is_the_published_one() -> None:
 
 def test_shell_and_runtime_agree_on_the_protocol() -> None:
     assert (protocol.MAGIC, protocol.VERSION) == (identity.MAGIC, identity.PROTOCOL)
-    assert (protocol.LONGEST_PAYLOAD, protocol.QUEUE_BYTES) == (identity.LONGEST_PAYLOAD, identity.FIFO_BYTES)
+    assert protocol.LONGEST_PAYLOAD == identity.LONGEST_PAYLOAD
+    fifo = files("penstock.compiler.backend.rtl.shell").joinpath("sv", "byte_fifo.sv").read_text()
+    address_bits = re.search(r"ADDRESS_BITS = (\d+)", fifo)
+    assert address_bits is not None
+    assert 2 ** int(address_bits[1]) == protocol.QUEUE_BYTES
     design = wrapped(600)
     block = bytes(int(line, 16) for line in design.rtl.data["penstock_identity.hex"].split())
     parsed = protocol.parse_identity(block)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.profiling.vitis.doubts import doubts_of_timing
 from penstock.profiling.vitis.implemented_rpt import read_utilization
 from penstock.profiling.vitis.records import ReportedUsage
 from penstock.profiling.vitis.timing_rpt import read_timing
@@ -192,6 +193,21 @@ def test_timing_and_how_fast_each_clock_could_run(tmp_path: Path):
     assert (unused.name, unused.worst_slack_ns, unused.fmax_mhz) == ("clk_in1", None, None)
     path.write_text(TIMING.replace("Timing constraints are not met", "All user specified timing constraints are met"))
     assert read_timing(path).met is False, "slacks are believed, not words"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("", "", "timing was missed, worst slack -2.339 ns, 6 endpoints fail; the"),
+        ("-2.339      -10.500                      6                93640        0.010",
+         "0.339        0.000                      0                93640       -0.010",
+         "timing was missed, worst hold slack -0.01 ns; the"),
+    ],
+)  # fmt: skip
+def test_a_doubt_says_which_slack_is_missed(tmp_path: Path, old: str, new: str, said: str):
+    text = TIMING.replace(old, new, 1) if old else TIMING
+    (doubt,) = doubts_of_timing(read_timing(written(tmp_path, "timing.rpt", text)))
+    assert said in doubt
 
 
 def test_the_export_report_of_hls(tmp_path: Path):

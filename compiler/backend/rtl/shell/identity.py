@@ -14,7 +14,6 @@ from penstock.compiler.errors import PenstockError
 MAGIC = b"PSTK"
 PROTOCOL = 1
 LONGEST_PAYLOAD = 1024
-FIFO_BYTES = 2048
 
 
 @dataclass(frozen=True)
