@@ -80,12 +80,15 @@ def _to(name: str) -> str:
 
 def _function(
     kind: type[Operation], compute: Compute, rule: bounds.Rule, host: str = "", core: RtlCore | None = None, *,
-    name: str = "", label: str = "", energy: Energy = "function",
+    name: str = "", label: str = "", energy: Energy = "function", operator: str = "",
 ) -> ScalarOperation:  # fmt: skip
-    """One float to one. Without a definition for simulation it has no C++, and needs an expansion."""
+    """One float to one. Without a definition for simulation it has no C++, and needs an expansion.
+
+    `operator` is the function whose core and times it shares, on every target.
+    """
     own = name or kind.name.partition(".")[2]
     cpp, defined = (_call(own, 1), (own, host)) if host else (None, None)
-    return ScalarOperation(kind, compute, energy, cpp, defined, core=core, bounds=rule, label=label)
+    return ScalarOperation(kind, compute, energy, cpp, defined, core=core, bounds=rule, operator=operator, label=label)
 
 
 _INFIX = "{{0}} {} {{1}}"
@@ -242,7 +245,7 @@ _ROWS = (
     ),
     _function(
         math.Log2Op, rounded_once(np.log2), bounds.anything, "(T)std::log2((double)x)",
-        RtlCore("fp32_log", 13, _LOG, {"BASE_TWO": 1}, ulp=4),
+        RtlCore("fp32_log", 13, _LOG, {"BASE_TWO": 1}, ulp=4), operator="math.log",
     ),
     _function(math.ExpM1Op, rounded_once(np.expm1), bounds.anything),
     _function(math.Log1pOp, rounded_once(np.log1p), bounds.anything),

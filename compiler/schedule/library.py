@@ -9,6 +9,7 @@ from importlib.resources import files
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources
 from penstock.compiler.platforms.toml_fields import Fields, parse_toml
+from penstock.compiler.scalars.operations import BY_NAME
 
 _CODE = "bad-operator-library"
 _FOLDER = files("penstock.compiler.schedule").joinpath("operators")
@@ -241,9 +242,15 @@ def _at_another_period(fields: Fields) -> OperatorLibrary:
     return replace(base, period_ns=period, operators=tuple(rows.get(row.key, row) for row in base.operators))
 
 
+def _with_sharers(ops: tuple[str, ...]) -> tuple[str, ...]:
+    """And the operations that are built of one of these, as `math.log2` of `math.log`: no table names them."""
+    sharing = (row.name for row in BY_NAME.values() if row.operator in ops and row.operator in BY_NAME)
+    return tuple(dict.fromkeys((*ops, *sharing)))
+
+
 def _operator(fields: Fields) -> Operator:
     row = Operator(
-        ops=fields.texts("ops"),
+        ops=_with_sharers(fields.texts("ops")),
         bits=fields.count("bits", at_least=1),
         binding=fields.text("binding"),
         latency=fields.count("latency"),

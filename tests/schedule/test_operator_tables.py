@@ -7,7 +7,9 @@ from importlib.resources import files
 import pytest
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.scalars.operations import BY_NAME, ScalarOperation
 from penstock.compiler.schedule import MemoryShape, bram18_count, build_memory, fifo_area, library_names, load_library
+from penstock.compiler.schedule.bindings import implementations
 from penstock.compiler.schedule.library import parse_library
 
 FAST, SLOW = 300.0, 250.0
@@ -80,6 +82,16 @@ def test_composed_functions_cost_their_parts():
         assert row.evidence == "estimate"
         assert row.latency >= sum(part.latency for part in made_of)
         assert row.area(32).lut >= sum(part.area(32).lut for part in made_of)
+
+
+@pytest.mark.parametrize("row", [row for row in BY_NAME.values() if row.operator in BY_NAME], ids=lambda row: row.name)
+def test_a_function_of_anothers_core_takes_its_figures_in_every_table(row: ScalarOperation):
+    """Also where the search looks for it by its own name."""
+    for name in library_names():
+        library = load_library(name, 100.0)
+        assert row.operator is not None
+        assert library.find(row.name, 32) is library.find(row.operator, 32)
+        assert implementations(library, row.name) == implementations(library, row.operator)
 
 
 def test_an_operator_without_figures_is_named_not_guessed():
