@@ -48,7 +48,10 @@ def _attention(call: Call, x: Inputs) -> tuple[Tensor, ...]:
 
 def _heads(x: Tensor, count: int | None) -> Tensor:
     """[batch, heads, tokens, width]; with three dims the heads lie side by side in the last."""
-    return x if x.dim() == 4 else x.unflatten(-1, (count or 1, -1)).transpose(1, 2)
+    if x.dim() == 4:
+        return x
+    heads = count or 1
+    return x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads).transpose(1, 2)
 
 
 def _masked(call: Call, given: dict[int, Tensor], scores: Tensor, past: int) -> tuple[Tensor, Tensor | None]:
@@ -77,7 +80,7 @@ def _rotary(call: Call, x: Inputs) -> Tensor:
     cosines, sines = (torch.nn.functional.embedding(x[3], t) if len(x) > 3 else t for t in (x[1], x[2]))
     cosines, sines = (t[..., : width // 2].unsqueeze(1) for t in (cosines, sines))
     if call.get("interleaved", 0):
-        pairs = turned.unflatten(-1, (width // 2, 2))
+        pairs = turned.reshape(*turned.shape[:-1], width // 2, 2)
         first, second = pairs[..., 0], pairs[..., 1]
     else:
         first, second = turned[..., : width // 2], turned[..., width // 2 :]

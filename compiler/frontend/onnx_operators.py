@@ -263,7 +263,11 @@ def _mean_variance(call: Call, x: Inputs) -> Tensor:
 @operator("LpNormalization")
 def _lp_normalization(call: Call, x: Inputs) -> Tensor:
     """What has no length stays zero."""
-    length = torch.linalg.vector_norm(x[0], call.get("p", 2), call.get("axis", -1), True)
+    axis = call.get("axis", -1)
+    if call.get("p", 2) == 1:
+        length = x[0].abs().sum(axis, keepdim=True)
+    else:
+        length = (x[0] * x[0]).sum(axis, keepdim=True).sqrt()
     return torch.where(length == 0, 0.0, x[0] / torch.where(length == 0, 1.0, length))
 
 

@@ -128,10 +128,11 @@ def _rows(data: Tensor, indices: Tensor, batch: int) -> tuple[Tensor, list[int]]
 def _reverse_sequence(call: Call, x: Inputs) -> Tensor:
     lengths, batch, time = call.ints(1) or [], call.get("batch_axis", 1), call.get("time_axis", 0)
     rows: list[Tensor] = []
+    whole: int = x[0].shape[time]
     for place, length in enumerate(lengths):
         row = x[0].narrow(batch, place, 1)
         parts = [torch.flip(row.narrow(time, 0, length), [time])] if length else []
-        parts += [row.narrow(time, length, row.shape[time] - length)] if length < row.shape[time] else []
+        parts += [row.narrow(time, length, whole - length)] if length < whole else []
         rows.append(torch.cat(parts, time))
     return torch.cat(rows, batch)
 

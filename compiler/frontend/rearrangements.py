@@ -107,7 +107,10 @@ def _zeros(size: list[int], *, dtype: torch.dtype | None = None, device: Any = N
 
 
 def _filled(value: int) -> Callable[..., torch.Tensor]:
-    return lambda x, **options: _full_like(x, value, **options)
+    def filled(x: torch.Tensor, **options: Any) -> torch.Tensor:
+        return _full_like(x, value, **options)
+
+    return filled
 
 
 def _full_like(x: torch.Tensor, value: Any, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
