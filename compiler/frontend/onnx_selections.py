@@ -126,9 +126,10 @@ def _rows(data: Tensor, indices: Tensor, batch: int) -> tuple[Tensor, list[int]]
 
 @operator("ReverseSequence", static=(1,), limit="lengths of sequences are known at compile time")
 def _reverse_sequence(call: Call, x: Inputs) -> Tensor:
-    lengths, batch, time = call.ints(1) or [], call.get("batch_axis", 1), call.get("time_axis", 0)
+    lengths, batch = call.ints(1) or [], call.get("batch_axis", 1)
+    time: int = call.get("time_axis", 0)
     rows: list[Tensor] = []
-    whole: int = x[0].shape[time]
+    whole = x[0].shape[time]
     for place, length in enumerate(lengths):
         row = x[0].narrow(batch, place, 1)
         parts = [torch.flip(row.narrow(time, 0, length), [time])] if length else []
