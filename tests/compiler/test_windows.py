@@ -130,17 +130,23 @@ def test_a_layer_begins_after_the_rows_of_its_first_window() -> None:
     assert cycles(stacked(3)) < 1.4 * cycles(stacked(1))
 
 
+def test_a_window_larger_than_its_frame_is_refused_by_name() -> None:
+    with pytest.raises(PenstockError, match="Kernel size can't be greater than actual input size"):
+        prepare(imported(nn.Conv2d(1, 1, 5), (1, 1, 4, 4)))
+
+
+@pytest.mark.parametrize("quantize", [None, "w8a8"])
 @pytest.mark.parametrize(
-    ("layer", "shape", "words"),
+    ("layer", "shape"),
     [
-        (lambda: nn.ConvTranspose2d(2, 3, 3, stride=2), (1, 2, 4, 4), "aten.convolution"),
-        (lambda: nn.Conv2d(1, 1, 5), (1, 1, 4, 4), "Kernel size can't be greater than actual input size"),
-        (lambda: nn.AvgPool2d(3, 2, 1, count_include_pad=False), (1, 2, 7, 7), "avg_pool2d"),
+        (lambda: nn.ConvTranspose2d(2, 3, 3, stride=2), (1, 2, 4, 4)),
+        (lambda: nn.AvgPool2d(3, 2, 1, count_include_pad=False), (1, 2, 7, 7)),
     ],
 )
-def test_refused_by_name(layer: type[nn.Module], shape: tuple[int, ...], words: str) -> None:
-    with pytest.raises(PenstockError, match=words):
-        prepare(imported(layer(), shape))
+def test_what_becomes_other_windows_computes_the_same(
+    layer: type[nn.Module], shape: tuple[int, ...], quantize: str | None
+) -> None:
+    check(plain(prepare(imported(layer(), shape), quantize), quantize))
 
 
 @pytest.mark.parametrize(
