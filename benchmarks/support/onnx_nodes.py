@@ -16,7 +16,7 @@ _UNARY = (
     "Abs", "Neg", "Sign", "Exp", "Erf", "Sin", "Cos", "Tan", "Tanh", "Sinh", "Cosh", "Atan", "Asinh", "Floor", "Ceil",
     "Round", "Relu", "LeakyRelu", "Elu", "Selu", "Celu", "Sigmoid", "HardSigmoid", "HardSwish", "Softplus", "Softsign",
     "Mish", "ThresholdedRelu", "Identity", "Softmax", "LogSoftmax", "Shrink", "Flatten", "Transpose", "Size",
-    "GlobalAveragePool", "GlobalMaxPool", "Hardmax", "Shape", "LpNormalization", "MeanVarianceNormalization",
+    "GlobalAveragePool", "GlobalMaxPool", "Hardmax", "Shape", "LpNormalization",
 )  # fmt: skip
 _POSITIVE = ("Log", "Sqrt", "Reciprocal")
 _BINARY = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean", "Mod")
@@ -25,6 +25,7 @@ _REDUCTIONS = (
     "ReduceLogSumExp", "ReduceSumSquare",
 )  # fmt: skip
 _OF_CONDITIONS = ("Where", "Not", "And", "Or", "Xor")
+_OF_INTEGERS = ("BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot")
 _COMPARISONS = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal")
 
 
@@ -56,6 +57,7 @@ NODES: dict[str, Node] = {
     **dict.fromkeys(_UNARY, Node()),
     **dict.fromkeys(_POSITIVE, Node(positive=True)),
     **dict.fromkeys(_BINARY, Node((_floats(8),))),
+    **dict.fromkeys(_OF_INTEGERS, Node()),
     **dict.fromkeys(_COMPARISONS, Node((_floats(8),))),
     **dict.fromkeys(_REDUCTIONS, Node((), {"keepdims": 1}, positive=True)),
     "Mod": Node((_floats(8),), {"fmod": 1}),
@@ -73,14 +75,17 @@ NODES: dict[str, Node] = {
     "GatherND": Node((np.zeros((2, 1), np.int64),)),
     "ScatterElements": Node((np.zeros((1, 4, 8), np.int64), _floats(1, 4, 8))),
     "ScatterND": Node((np.zeros((1, 1), np.int64), _floats(1, 4, 8))),
-    "OneHot": Node(), "NonZero": Node(), "Where": Node(),
+    "OneHot": Node((np.array(4, np.int64), np.array([0, 1], np.float32))), "NonZero": Node(), "Where": Node(),
     "TopK": Node((_ints(2),), {"axis": -1}, results=2), "ArgMax": Node(), "ArgMin": Node(),
     "CumSum": Node((np.array(1, np.int64),)), "Trilu": Node((), {"upper": 0}),
     "LayerNormalization": Node((_floats(8), _floats(8))),
     "BatchNormalization": Node((_floats(4), _floats(4), _floats(4), _floats(4))),
     "InstanceNormalization": Node((_floats(4), _floats(4))),
     "GroupNormalization": Node((_floats(2), _floats(2)), {"num_groups": 2}),
-    "LRN": Node((), {"size": 3}, shape=_IMAGE),
+    "LRN": Node((), {"size": 3}, shape=_IMAGE), "MeanVarianceNormalization": Node(shape=_IMAGE),
+    "LpPool": Node((), {"kernel_shape": [2, 2], "strides": [2, 2]}, shape=_IMAGE),
+    "CastLike": Node((np.float32(0),)), "Compress": Node((np.array([True, False, True, True]),), {"axis": 1}),
+    "EyeLike": Node(shape=(8, 8)), "ReverseSequence": Node((_ints(2, 1),), {"batch_axis": 0, "time_axis": 1}),
     "Conv": Node((_floats(4, 3, 3, 3),), shape=_IMAGE), "ConvTranspose": Node((_floats(3, 4, 2, 2),), shape=_IMAGE),
     "MaxPool": Node((), {"kernel_shape": [2, 2], "strides": [2, 2]}, shape=_IMAGE),
     "AveragePool": Node((), {"kernel_shape": [2, 2], "strides": [2, 2]}, shape=_IMAGE),
@@ -127,6 +132,9 @@ def write(operator: str, path: Path) -> None:
         inputs = {"Where": ["condition", given, constant(_floats(8))], "Not": ["condition"]}.get(
             operator, ["condition", "other"]
         )
+    if operator in _OF_INTEGERS:
+        nodes.append(helper.make_node("Cast", [given], ["whole"], name="whole", to=TensorProto.INT32))
+        inputs = ["whole", *([constant(np.array(5, np.int32))] if operator != "BitwiseNot" else [])]
     if operator == "DequantizeLinear":  # it reads integers only
         nodes.append(helper.make_node("QuantizeLinear", inputs, ["quantised"], name="quantised"))
         inputs[0] = "quantised"
@@ -157,7 +165,7 @@ def _with_product_behind(
         found = last.output[0]
     sizes = tuple(dim.dim_value for dim in found.type.tensor_type.shape.dim)
     kind = found.type.tensor_type.elem_type
-    if kind == TensorProto.BOOL and sizes:
+    if kind in (TensorProto.BOOL, TensorProto.INT32) and sizes:
         nodes.append(helper.make_node("Cast", results[:1], ["cast"], name="cast", to=TensorProto.FLOAT))
         results, kind = ["cast"], TensorProto.FLOAT
     if kind == TensorProto.FLOAT and sizes and all(sizes):

@@ -185,7 +185,8 @@ def _product_with_ones(
     ones = call(aten.eq.Tensor, places, call(aten.reshape.default, counted, [1, -1, 1]))
     ones = call(aten._to_copy.default, ones, dtype=x.meta["val"].dtype)
     read = call(aten.reshape.default, call(aten.bmm.default, values, ones), [*(sizes[i] for i in order[:-1]), count])
-    return call(aten.permute.default, read, [order.index(i) for i in range(len(sizes))])
+    turned = call(aten.permute.default, read, [order.index(i) for i in range(len(sizes))])
+    return call(aten.clone.default, turned, memory_format=torch.contiguous_format)  # others view it as it was
 
 
 def _value(node: Node) -> Any:

@@ -62,6 +62,7 @@ MOVES: dict[str, Function] = {
     "windows of a line": lambda x: functional.unfold(x.T[None, :, None], (1, 3), padding=(0, 1)),
     "places along two dims": lambda x: x[torch.tensor([[0], [2]]), torch.tensor([1, 2, 5])],
     "each row at its own places": lambda x: x.gather(1, (torch.arange(4) - torch.arange(6)[:, None]).clamp(-2, 2) + 3),
+    "and viewed in another shape": lambda x: x.gather(1, torch.zeros(6, 3, dtype=torch.int64)).view(3, 6),
     "all rows at the same places": lambda x: x.reshape(2, 3, 8).gather(1, torch.tensor([[[2], [0]]]).expand(2, 2, 8)),
     "windows laid over one another": lambda x: functional.fold(x[None], (3, 9), (2, 3), stride=(1, 2)),
     "windows past the edges": lambda x: functional.fold(x[None], (1, 7), (2, 3), padding=1, stride=(1, 2)),
