@@ -38,7 +38,7 @@ def declared(*dims: int) -> onnx.ModelProto:
 
 
 def relu(shape: tuple[int | None, ...], **options: Any) -> onnx.ModelProto:
-    return graph([node("Relu", "x")], {"x": shape}, ["y"], **options)  # type: ignore[arg-type]
+    return graph([node("Relu", "x")], {"x": shape}, ["y"], **options)
 
 
 def opset(version: int) -> onnx.ModelProto:
