@@ -14,6 +14,7 @@ import pytest
 from penstock.db import lifecycle
 from penstock.services.api.plumbing import middleware
 from penstock.services.api.plumbing.logs import get_logger
+from penstock.services.api.plumbing.tokens import make_token
 from penstock.services.settings import Settings
 from tests.api.conftest import MakeClient
 from tests.api.seeding import Seeder
@@ -79,3 +80,15 @@ def test_each_request_is_a_line_without_its_secrets(make_client: MakeClient, mon
     assert line["ms"] >= 0
     assert "secret" not in json.dumps(line)
     assert "nothing" not in json.dumps(line)
+
+
+@pytest.mark.parametrize("address", ["/runs/{}", "/enter/{}", "/v1/runs?token={}"])
+def test_a_token_in_an_address_is_not_kept_by_the_log(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    written, token = io.StringIO(), make_token()
+    monkeypatch.setattr(middleware, "log", get_logger(written))
+    refused = make_client(access_log=True).get(address.format(token), headers={"Authorization": "Bearer nothing"})
+    wait_until(written.getvalue)
+    assert json.loads(written.getvalue())["status"] == refused.status_code == 400
+    assert token not in written.getvalue()

@@ -178,6 +178,7 @@ class NoTokenInUrl:
                 where="address",
                 hint="send it as `Authorization: Bearer …`, and have this one replaced: `penstock token rotate ID`",
             )
+            scope["path"] = "/(held a token)"  # what logs the request around this must not keep it either
             await problem.response(instance="", request_id=scope["state"]["request_id"])(scope, receive, send)
             return
         await self.app(scope, receive, send)
