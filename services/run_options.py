@@ -200,6 +200,21 @@ class RunOptions(RequestBody):
         le=MOST_LANES,
         description="the most operations side by side in all kernels together; null: as many as the device holds",
     )
+    equalisation: Annotated[
+        StrictInt | None,
+        Said(
+            "how FIFOs are sized: 0 (normal) costs no time, 100 (conservative) as much as if every task were as slow "
+            "as the slowest [default: 0, or what the search finds where bits of FIFOs are limited or an objective]",
+            (COMPILE, EXPLORE, SUBMIT, SPACE),
+            most=100,
+            absent="0, or as the search finds",
+        ),
+    ] = Field(
+        None, ge=0, le=100,
+        description="percent of the way from FIFOs that cost no time (normal) to FIFOs that cost as much as if every "
+        "task were as slow as the slowest (conservative); null: 0, or what the search finds where objectives or limits "
+        "speak of fifo_bits",
+    )  # fmt: skip
     fifo_simulations: Annotated[
         StrictInt,
         Said(

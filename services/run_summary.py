@@ -100,6 +100,9 @@ class RunSummary(Summarised):
     retimed_latency_cycles: Figure | None = None
     fifo_bits: Figure | None = None
     unsized_fifo_bits: Figure | None = None
+    normal_fifo_bits: Figure | None = None
+    """Of FIFOs that cost no time, where the chosen ones may; the next is what a run takes with those."""
+    normal_latency_cycles: Figure | None = None
     resource_share: Figure | None = None
     share_evidence: str | None = None
     dies: int | None = None

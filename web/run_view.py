@@ -147,7 +147,7 @@ def _chosen(summary: Document) -> ChosenView | None:
         or not isinstance(evidence, str)
     ):
         return None
-    before, bits = summary.get("unsized_fifo_bits"), summary.get("fifo_bits")
+    bits = summary.get("fifo_bits")
     modelled = summary.get("modelled_latency_cycles")
     modelled_text = f", modelled {text.quantity(modelled)}" if modelled is not None and evidence != "modelled" else ""
     again = summary.get("retimed_latency_cycles")
@@ -159,10 +159,18 @@ def _chosen(summary: Document) -> ChosenView | None:
         beside=f"{_cycles(summary, 'latency_cycles')}{again_text}{modelled_text}",
         interval=_cycles(summary, "interval_cycles"),
         fifos="" if bits is None else f"{text.quantity(bits)} bit",
-        fifos_before="" if before is None else f"{text.quantity(before)} without sizing",
+        fifos_before=_other_fifos(summary),
         why=tuple(map(str, summary.get("why") or ())),
         bound=text.beside_bound(gap) if isinstance(gap := summary.get("gap_pct"), int | float) else "",
     )
+
+
+def _other_fifos(summary: Document) -> str:
+    """What the chosen design's FIFOs would hold otherwise: where they may cost time, if they did not."""
+    normal, before = summary.get("normal_fifo_bits"), summary.get("unsized_fifo_bits")
+    if normal is not None:
+        return f"{text.quantity(normal)} with FIFOs that cost no time: {_cycles(summary, 'normal_latency_cycles')}"
+    return "" if before is None else f"{text.quantity(before)} without sizing"
 
 
 def _cycles(summary: Document, name: str) -> str:

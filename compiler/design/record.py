@@ -68,6 +68,9 @@ class Design:
     """Over how many banks a tensor may be striped; with more than one, loads share the memory's ports in turn."""
     prefetch_bits: int = PREFETCH_BITS
     """How much a load may fetch ahead of its reader; what covers an access to memory it always may."""
+    equalisation: int = 0
+    """How far FIFOs are sized for tasks slower than they are, in percent: at 0 (normal) no FIFO costs time, at 100
+    (conservative) all FIFOs together cost as much as if every task kept the pace of the slowest."""
     dies: Mapping[str, str] = field(default_factory=dict[str, str])
     """The die that a task stands on; tasks that are not listed stand where the tools put them."""
     memories: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -108,6 +111,8 @@ class Design:
             del document["prefetch_bits"]
         if self.stripes == 1:
             del document["stripes"]
+        if not self.equalisation:
+            del document["equalisation"]
         return {name: value for name, value in document.items() if value or name not in _ALLOCATED}
 
     def digest(self) -> str:
@@ -124,7 +129,7 @@ class Design:
             raise _error(where, "the record's schema is missing or unknown", limit=f"this version reads {SCHEMA}")
         known = {
             "platform", "clock_mhz", "kernels", "quantize", "groups", "fifo_depths", "default_depth", "port_bits",
-            "stripes", "prefetch_bits", *_ALLOCATED,
+            "stripes", "prefetch_bits", "equalisation", *_ALLOCATED,
         }  # fmt: skip
         if unknown := sorted(set(fields) - known):
             raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
@@ -165,6 +170,7 @@ class Design:
             port_bits=_positive(fields.get("port_bits", 512), f"{where}.port_bits", 8, WIDEST_PORT),
             stripes=_positive(fields.get("stripes", 1), f"{where}.stripes"),
             prefetch_bits=_positive(fields.get("prefetch_bits", PREFETCH_BITS), f"{where}.prefetch_bits", 0),
+            equalisation=_positive(fields.get("equalisation", 0), f"{where}.equalisation", 0, 100),
             dies=dies,
             memories=memories,
             allocated_for=fields.get("allocated_for", ""),

@@ -15,6 +15,7 @@ from penstock.compiler.package.report_judged import Accuracy, Language
 from penstock.compiler.package.report_placement import CrossingInfo, DieInfo, PlacementReport, StoredInfo
 from penstock.compiler.package.report_search import (
     BoundInfo,
+    EqualisationInfo,
     ImportanceInfo,
     NeighbourInfo,
     ProfileUse,
@@ -34,10 +35,10 @@ from penstock.compiler.package.report_timing import (
 
 __all__ = [
     "Accuracy", "Amount", "BandwidthUse", "BitstreamInfo", "BoundInfo", "ChannelInfo", "ChipUse", "ConverterInfo",
-    "CrossingInfo", "CsimCheck", "DesignInfo", "DieInfo", "ExplorationReport", "HostInfo", "HostOperation",
-    "ImportanceInfo", "KernelInfo", "KernelResources", "KernelTiming", "Language", "LeftOut", "LevelCheck", "LoopInfo",
-    "ModelInfo", "NeighbourInfo", "OtherLoop", "PathStep", "PlacedPart", "PlacementReport", "PlatformInfo",
-    "PortInfo", "Product", "ProfileUse", "PytorchCheck", "Record", "Report", "ResourceUse", "RtlCheck",
+    "CrossingInfo", "CsimCheck", "DesignInfo", "DieInfo", "EqualisationInfo", "ExplorationReport", "HostInfo",
+    "HostOperation", "ImportanceInfo", "KernelInfo", "KernelResources", "KernelTiming", "Language", "LeftOut",
+    "LevelCheck", "LoopInfo", "ModelInfo", "NeighbourInfo", "OtherLoop", "PathStep", "PlacedPart", "PlacementReport",
+    "PlatformInfo", "PortInfo", "Product", "ProfileUse", "PytorchCheck", "Record", "Report", "ResourceUse", "RtlCheck",
     "RungErrorInfo", "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "SynthesisInfo", "SynthesisPass",
     "TaskTiming", "TimeFigures", "Timing", "TrialInfo", "Verify", "WholeCheck", "WhyInfo",
 ]  # fmt: skip
@@ -284,6 +285,7 @@ class ExplorationReport(Record):
     correction: str = Field(default="", description="what the weaker rung's figures were corrected by, to be promoted")
     profiles: ProfileUse | None = None
     sizing: str = Field(default="", description="what FIFO sizing left undone, where its budget ended first")
+    equalisation: EqualisationInfo | None = Field(default=None, description="null: no FIFO costs time")
     left_out: tuple[LeftOut, ...] = Field(default=(), description="explanations that could not be made, and why")
 
 
@@ -306,8 +308,18 @@ class HostInfo(Record):
     inputs: tuple[PortInfo, ...] = Field(description="of the whole model")
     outputs: tuple[PortInfo, ...]
     before: tuple[HostOperation, ...]
+    between: tuple[tuple[HostOperation, ...], ...] = Field(
+        default=(), description="after each call of the accelerator but the last, where one answer takes several"
+    )
     after: tuple[HostOperation, ...]
     bytes: int = Field(description="of the tensors that these operations read")
+
+    @property
+    def stages(self) -> list[tuple[str, tuple[HostOperation, ...]]]:
+        """All of them by when they run, in words."""
+        calls = enumerate(self.between, 1)
+        middle = [(f"between calls {call} and {call + 1} of", operations) for call, operations in calls]
+        return [("before", self.before), *middle, ("after", self.after)]
 
 
 class PlacedPart(Record):

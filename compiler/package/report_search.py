@@ -69,6 +69,25 @@ class BoundInfo(Record):
     terms: dict[str, float] = Field(description="every bound that was worked out; the largest counts")
 
 
+class EqualisationInfo(Record):
+    """FIFOs that may cost time, beside those that cost none: one run of the design, simulated with both."""
+
+    percent: int = Field(ge=0, le=100, description="of the way from the normal to the conservative equalisation")
+    bits: int = Field(description="of the design's FIFOs")
+    latency_cycles: Cycles
+    normal_bits: int = Field(description="of FIFOs that cost no time")
+    normal_latency_cycles: Cycles
+    evidence: Evidence = "simulated"
+
+    @property
+    def sentence(self) -> str:
+        own, normal = self.latency_cycles or 0, self.normal_latency_cycles or 0
+        return (
+            f"equalisation {self.percent} %: {self.bits:,} bits of FIFO and {own:,} cycles; FIFOs that cost no time "
+            f"hold {self.normal_bits:,} bits and take {normal:,} cycles [{self.evidence}]"
+        )
+
+
 class ProfileUse(Record):
     """Where this search's measurements came from."""
 

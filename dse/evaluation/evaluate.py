@@ -18,7 +18,7 @@ from penstock.dse.evaluation.assemble import Assembler
 from penstock.dse.evaluation.assemble_tasks import TaskAssembler
 from penstock.dse.evaluation.caps import allowed_by
 from penstock.dse.evaluation.energy import operations_uj, run_cost
-from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.evaluation import Equalised, Evaluation
 from penstock.dse.evaluation.fitting import fitted, may_fit_otherwise
 from penstock.dse.evaluation.given_depths import given_depths
 from penstock.dse.evaluation.objectives import (
@@ -30,10 +30,12 @@ from penstock.dse.fifo import (
     DesignSizing,
     SizingProgress,
     depths_where_paths_meet,
+    equalised_depths,
     prefetched,
     runs_through,
     safe_depths,
     size_design,
+    slower_tasks,
 )
 from penstock.dse.memory import allocate_whole
 from penstock.dse.memory.items import WHOLE_CHIP
@@ -42,7 +44,7 @@ from penstock.dse.space.fitted import FITTED, SHARE, Allowance
 from penstock.dse.space.tasks import TaskSpace
 from penstock.dse.space.tiling import Params, TilingOptions, TilingSpace, Value
 from penstock.dse.support.budgets import SIMULATIONS
-from penstock.profiling.model import DesignModel
+from penstock.profiling.model import ChannelFigures, DesignModel
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 
@@ -93,11 +95,13 @@ class Evaluator:
                 hint="submit a model with at least one operation on its inputs",
             )  # fmt: skip
         limits = allowed_by(self.goal, self.platform)
+        options = replace(self.options, weighs_fifos=self.goal.weighs_fifos)
         kind, assembler = (TaskSpace, TaskAssembler) if tasks else (TilingSpace, Assembler)
-        space = kind(graph, self.platform, self.clock_mhz, self.quantize, self.options, limits)
+        space = kind(graph, self.platform, self.clock_mhz, self.quantize, options, limits)
         object.__setattr__(self, "_space", space)
         object.__setattr__(self, "_assembler", assembler(self.program, self.platform, self.clock_mhz))
         object.__setattr__(self, "_timing", DesignModel(self.platform, self.clock_mhz))
+        object.__setattr__(self, "_slower_timing", DesignModel(self.platform, self.clock_mhz))
         object.__setattr__(self, "_dies", DieCheck(self.platform))
         object.__setattr__(self, "_seen", OrderedDict[Hashable, Evaluation]())
         object.__setattr__(self, "_run_through", dict[Hashable, bool]())
@@ -243,7 +247,8 @@ class Evaluator:
             (layer, k.tile, k.unroll, k.order, k.weights, tuple(sorted(k.bindings.items())))
             for layer, k in design.kernels.items()
         ]
-        return tuple(kernels), tuple(sorted(design.groups.items())), design.stripes, design.prefetch_bits
+        external = design.stripes, design.prefetch_bits
+        return tuple(kernels), tuple(sorted(design.groups.items())), external, design.equalisation
 
     def evaluate_design(self, design: Design) -> Evaluation:
         """Model a design given by hand. Depths that it names are kept, the others are found."""
@@ -270,7 +275,8 @@ class Evaluator:
     ) -> Evaluation:
         """The same design with the fewest bits of FIFO that cost no time, found and shown by simulation.
 
-        None of several inputs in a row ends later than with unbounded FIFOs. Depths to `keep` are kept; where the
+        None of several inputs in a row ends later than with unbounded FIFOs, or than the design's equalisation lets it.
+        Depths to `keep` are kept; where the
         others would be too shallow beside them, these stay as they are. `network` is the design's with what a tool says
         of its pipelines; `simulations` is the budget.
         """
@@ -288,10 +294,11 @@ class Evaluator:
             return size_design(
                 network, self.platform, self.clock_mhz, simulations=simulations, start=start,
                 most=prefetched(evaluation.figures.channels, evaluation.design.prefetch_bits), progress=progress,
+                equalisation=evaluation.design.equalisation,
             )  # fmt: skip
 
         found = sized(network or planned)
-        depths, note = dict(found.depths), found.note
+        depths, note, normal = dict(found.depths), found.note, found.normal
         if network is not None and not runs_through(planned, self.platform, self.clock_mhz, depths):
             also = sized(planned)  # deep enough for either: deeper ones never harm
             depths, note = {name: max(depth, also.depths[name]) for name, depth in depths.items()}, note or also.note
@@ -299,7 +306,8 @@ class Evaluator:
         if kept and not runs_through(network or planned, self.platform, self.clock_mhz, depths):
             return evaluation
         again = self._with_times(self._model(evaluation.design.with_fifo_depths(depths), {}))
-        return replace(again, params=evaluation.params, sizing_note=note)
+        equalised = None if normal is None else Equalised(found.bits, found.latency, normal.bits, normal.latency)
+        return replace(again, params=evaluation.params, sizing_note=note, equalised=equalised)
 
     def _timed(self, evaluation: Evaluation) -> Evaluation | None:
         """With what its FIFOs' depths cost; None where it stands still with such as are assumed to suffice."""
@@ -330,6 +338,9 @@ class Evaluator:
             depths = given_depths(
                 network, self.platform, self.clock_mhz, free.channels, known, design.fifo_depths, design.prefetch_bits
             )
+        elif design.equalisation and not safe:
+            slower = self._slower_channels(network, design.equalisation)
+            depths, assumed = equalised_depths(free.channels, slower, depths)
         elif not safe:
             held = depths_where_paths_meet(free.channels, depths, _WHERE_PATHS_MEET * self.may_use.memory_bits)
             depths, assumed = held, held != depths
@@ -345,6 +356,11 @@ class Evaluator:
             params, design, figures, shares, cost, self.goal, fullest, use, assumed=assumed, timed=False
         )  # fmt: skip
         return self._as_recorded(found, network) if design.memories else found
+
+    def _slower_channels(self, network: TaskNetwork, equalisation: int) -> tuple[ChannelFigures, ...]:
+        """When tokens pass where tasks are as slow as an equalisation says, by a model that is not asked for others."""
+        timing: DesignModel = self.__dict__["_slower_timing"]
+        return timing.figures(slower_tasks(network, equalisation), bounded=False).channels
 
     def _as_recorded(self, evaluation: Evaluation, network: TaskNetwork) -> Evaluation:
         """With memories built as the record says, where all of them can be."""

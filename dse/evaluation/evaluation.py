@@ -27,6 +27,19 @@ from penstock.profiling.model import DesignFigures
 
 
 @dataclass(frozen=True)
+class Equalised:
+    """What FIFOs that may cost time hold, and when a run ends with them, beside FIFOs that cost none.
+
+    All of it is simulated. Kernels that run one after the other are added up.
+    """
+
+    bits: int
+    latency: int
+    normal_bits: int
+    normal_latency: int
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """One point of the search: what a design costs, as far as the model says, and how that meets the goal."""
 
@@ -43,6 +56,8 @@ class Evaluation:
     evidence: Evidence = "modelled"
     sizing_note: str = ""
     """What sizing its FIFOs left undone, where its budget ended first."""
+    equalised: Equalised | None = None
+    """What its equalisation came to, where its FIFOs were sized for another than the normal one."""
     assumed: bool = False
     """Nothing has shown yet that it runs through: FIFOs where paths meet are as deep as the model says."""
     timed: bool = True

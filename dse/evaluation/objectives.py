@@ -65,6 +65,10 @@ OBJECTIVES: Mapping[str, Objective] = {
             "traffic", "traffic_bytes", "bytes", "what one run reads from and writes to external memory",
             "traffic_bytes", "external traffic of one run", "bytes",
         ),
+        Objective(
+            FIFO_BITS, FIFO_BITS, "bits", "what all FIFOs together hold, before they are sized by simulation",
+            FIFO_BITS, "bits of FIFOs",
+        ),
     )
 }  # fmt: skip
 DEFAULT_OBJECTIVES = ("latency", "resources")
@@ -174,6 +178,13 @@ class Goal:
         """All figures that it speaks of."""
         resources = {f"{name}_share" for name in RESOURCE_NAMES}
         return {*self.figures, *resources, *(LIMITED[limit.name] for limit in self.limits)}
+
+    @property
+    def weighs_fifos(self) -> bool:
+        """Whether FIFOs that hold less may be worth time."""
+        return FIFO_BITS in self.figures or any(
+            limit.name == FIFO_BITS and limit.sense == "<=" for limit in self.limits
+        )
 
     @property
     def time_only_costs(self) -> bool:

@@ -6,6 +6,7 @@
 from penstock.dse.fifo.cost import total_bits
 from penstock.dse.fifo.depths import LEAST_DEPTH, bridges, check_depths, prefetched, safe_depths
 from penstock.dse.fifo.effort import Effort, SizingProgress
+from penstock.dse.fifo.equalise import CONSERVATIVE, NORMAL, equalised_depths, slower_tasks
 from penstock.dse.fifo.measure import MeasuredDepths, MeasureDepths
 from penstock.dse.fifo.meeting import depths_where_paths_meet
 from penstock.dse.fifo.of_design import DesignSizing, runs_through, size_design
@@ -14,7 +15,9 @@ from penstock.dse.fifo.shrinking import Shrunk, shrink
 from penstock.dse.fifo.size import Sizing, size_fifos
 
 __all__ = [
+    "CONSERVATIVE",
     "LEAST_DEPTH",
+    "NORMAL",
     "DesignSizing",
     "Effort",
     "MeasureDepths",
@@ -25,6 +28,7 @@ __all__ = [
     "bridges",
     "check_depths",
     "depths_where_paths_meet",
+    "equalised_depths",
     "periodic_depths",
     "runs_through",
     "prefetched",
@@ -32,5 +36,6 @@ __all__ = [
     "shrink",
     "size_design",
     "size_fifos",
+    "slower_tasks",
     "total_bits",
 ]

@@ -11,6 +11,7 @@ from penstock.compiler.simulator import Network as SimulatedNetwork
 from penstock.compiler.simulator import Rules, Sequence, Simulator
 from penstock.dse.fifo.depths import LEAST_DEPTH
 from penstock.dse.fifo.effort import Effort, SizingProgress
+from penstock.dse.fifo.equalise import NORMAL, slower_network
 from penstock.dse.fifo.known_failures import KnownFailures
 from penstock.dse.fifo.size import Sizing, size_fifos
 from penstock.dse.support.budgets import SIMULATIONS
@@ -26,9 +27,13 @@ simulated with what is found, whatever is begun with."""
 
 @dataclass(frozen=True)
 class DesignSizing:
-    """Depths of every FIFO, and what they cost and save; latencies are sums over kernels."""
+    """Depths of every FIFO, and what they cost and save; latencies are sums over kernels.
+
+    `normal` are the depths that cost no time, where others were asked for.
+    """
 
     kernels: tuple[Sizing, ...]
+    normal: DesignSizing | None = None
     evidence: Literal["simulated"] = "simulated"
 
     @property
@@ -70,14 +75,24 @@ def size_design(
     start: Mapping[str, int] | None = None,
     most: Mapping[str, int] | None = None,
     progress: SizingProgress = lambda _: None,
+    equalisation: int = NORMAL,
 ) -> DesignSizing:
     """The fewest bits of FIFO with which no kernel of a scheduled design ends later; blocks keep their depths.
 
     For `frames` inputs in a row, fewer of long ones, or for twice as many again and again until three times as many
     lose nothing; kernels that run one after the other do not overlap inputs, and are sized for one. `start` are
     depths to begin with where they suffice, `most` what some may have at most. The budget is one for all kernels,
-    what one leaves is the others'.
+    what one leaves is the others'. With an `equalisation` a design is sized twice, and never has more bits than under
+    the normal one.
     """
+    if equalisation:
+        normal = size_design(
+            network, platform, clock_mhz, tolerance=tolerance, least=least, frames=frames, most_frames=most_frames,
+            simulations=simulations, start=start, most=most, progress=progress,
+        )  # fmt: skip
+        start = normal.depths
+    else:
+        normal = None
     rules, parts = rules_of(platform, clock_mhz), _kernels(network, platform, clock_mhz)
     left, sized = Effort.of(simulations), list[Sizing]()
     lengths = [Simulator(part, rules).plan.accesses + 1 for part in parts]
@@ -88,11 +103,11 @@ def size_design(
         inputs = (1, 1) if len(parts) > 1 else (fewer, fewer * most_frames // frames)
         found = _lasting(
             part, rules, share, tolerance, least, inputs, start, most or {},
-            lambda text, where=where: progress(where + text),
+            lambda text, where=where: progress(where + text), equalisation,
         )  # fmt: skip
         left = left.without(found.simulations, found.work)
         sized.append(found)
-    return DesignSizing(tuple(sized))
+    return DesignSizing(tuple(sized), normal)
 
 
 def _lasting(
@@ -105,27 +120,34 @@ def _lasting(
     start: Mapping[str, int] | None,
     limits: Mapping[str, int],
     progress: SizingProgress,
+    equalisation: int,
 ) -> Sizing:
     """Depths for so many inputs, or more where a longer run shows that these depths only put a wait off."""
     now, most = frames
     fifos = [c.name for c in part.channels if c.kind == "fifo"]
     known, simulator, runs, work = KnownFailures(fifos), Simulator(part, rules), 0, 0
+    slower = Simulator(slower_network(part, rules, equalisation), rules) if equalisation else simulator
     while True:
         last = 2 * now > most
         found = size_fifos(
             part, rules, tolerance=tolerance, least=least, frames=now, known=known, start=start, most=limits,
-            progress=progress, effort=effort.without(runs, work).part(1 if last else 0.5),
+            progress=progress, effort=effort.without(runs, work).part(1 if last else 0.5), equalisation=equalisation,
         )  # fmt: skip
         runs, work = runs + found.simulations, work + found.work
-        if last or _lasts(simulator, found.depths, limits, tolerance, 3 * now):
+        if last or _lasts(simulator, slower, found.depths, limits, tolerance, 3 * now):
             return replace(found, simulations=runs, work=work)
         now *= 2
 
 
 def _lasts(
-    simulator: Simulator, depths: Mapping[str, int], limits: Mapping[str, int], tolerance: float, frames: int
+    simulator: Simulator,
+    slower: Simulator,
+    depths: Mapping[str, int],
+    limits: Mapping[str, int],
+    tolerance: float,
+    frames: int,
 ) -> bool:
-    free = simulator.outcome({name: limits.get(name) for name in depths}, frames=frames).frame_ends
+    free = slower.outcome({name: limits.get(name) for name in depths}, frames=frames).frame_ends
     bound = simulator.outcome(depths, frames=frames).frame_ends
     return len(bound) == len(free) and all(b <= int(f * (1 + tolerance)) for f, b in zip(free, bound, strict=True))
 

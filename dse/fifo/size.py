@@ -11,6 +11,7 @@ from penstock.compiler.simulator import Network, Rules
 from penstock.dse.fifo.cost import total_bits
 from penstock.dse.fifo.depths import LEAST_DEPTH
 from penstock.dse.fifo.effort import Effort, SizingProgress
+from penstock.dse.fifo.equalise import NORMAL, slower_network
 from penstock.dse.fifo.known_failures import KnownFailures
 from penstock.dse.fifo.measure import MeasuredDepths, SimulatedRuns
 from penstock.dse.fifo.periodic import periodic_depths
@@ -52,8 +53,12 @@ def size_fifos(
     start: Mapping[str, int] | None = None,
     most: Mapping[str, int] | None = None,
     progress: SizingProgress = lambda _: None,
+    equalisation: int = NORMAL,
 ) -> Sizing:
     """The fewest bits of FIFO with which no frame ends later than with unbounded FIFOs, by at most `tolerance`.
+
+    With an `equalisation` (`equalise.py`), none ends later than with unbounded FIFOs and tasks that are as slow as that
+    says.
 
     `simulations`, or the `effort` that stands for it, is the budget of shrinking; `frames` runs several inputs in a
     row, so that their distance is kept too. `known` are depths that do not suffice for as many or fewer inputs, `start`
@@ -74,9 +79,14 @@ def size_fifos(
     tokens = network.tokens()
     top = {name: max(least, min(tokens[name], limits.get(name, tokens[name]))) for name in bits}
     held = {name: max(least, high) for name, high in free.high_water.items()}
-    allowed, starts = free.stretched(tolerance), [held]
+    allowed, starts, planned = free.stretched(tolerance), [held], [_planned(network, rules)]
+    if equalisation:
+        slower = slower_network(network, rules, equalisation)
+        ends = SimulatedRuns(slower, rules, frames).unbounded(limits).ends
+        allowed = tuple([max(own, later) for own, later in zip(allowed, ends, strict=True)])
+        planned.append(_planned(slower, rules))
     measure.allowed = allowed
-    for depths in (_planned(network, rules), start):
+    for depths in (*planned, start):
         if depths is not None:
             wished = {name: min(max(least, depths[name]), top[name]) for name in bits}
             if measure(wished).within(allowed):

@@ -25,6 +25,10 @@ class TilingOptions:
     """Where parameters lie; by default on the chip if they fit in half of its block RAM."""
     per_kernel: bool = True
     """Whether the search may also shift lanes between kernels."""
+    equalisation: int | None = None
+    """How FIFOs are sized (`../fifo/equalise.py`). None: the normal way, or as the search decides."""
+    weighs_fifos: bool = False
+    """Whether anything is asked of the bits of FIFOs, so that the search has to decide."""
 
     def stores(self, graph: Graph, usual: WeightStore, limits: Resources) -> Stores:
         """Where the weights of each layer lie: as the user says, else by size and use."""

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from penstock.compiler.analysis.default_design import WeightStore
 from penstock.compiler.design import Design
+from penstock.dse.space.equalising import equalisation_choices, equalised
 from penstock.dse.space.tiling import Choices, Conditions, Params, TilingSpace, Value
 
 WIDEST_PORT = 512
@@ -15,11 +16,11 @@ MAPPING, AS_WRITTEN = "mapping", "as-written"
 
 
 class TaskSpace(TilingSpace):
-    """One parameter, how instances stand on the chip, with one value: each where the program puts it."""
+    """How instances stand on the chip has one value: each where the program puts it. How FIFOs are sized is open."""
 
     @cached_property
     def choices(self) -> Choices:
-        return {MAPPING: (AS_WRITTEN,)}
+        return {MAPPING: (AS_WRITTEN,), **equalisation_choices(self.options)}
 
     @cached_property
     def conditions(self) -> Conditions:
@@ -35,7 +36,7 @@ class TaskSpace(TilingSpace):
         return "rom"
 
     def default_params(self) -> dict[str, Value]:
-        return {MAPPING: AS_WRITTEN}
+        return {name: values[0] for name, values in self.choices.items()}
 
     def first_settings(self) -> tuple[dict[str, Value], ...]:
         return (self.default_params(),)
@@ -51,5 +52,6 @@ class TaskSpace(TilingSpace):
         return self.default_params()
 
     def design(self, params: Params) -> Design:
-        self.settings(params)
-        return Design(self.platform.name, self.clock_mhz, {}, self.quantize, port_bits=self.port_bits)
+        settings = self.settings(params)
+        design = Design(self.platform.name, self.clock_mhz, {}, self.quantize, port_bits=self.port_bits)
+        return equalised(design, settings, self.options)

@@ -31,6 +31,7 @@ from penstock.dse.lanes.steps import (
     with_halfway,
 )
 from penstock.dse.lanes.stores import Stores, walked_frames
+from penstock.dse.space.equalising import EQUALISATION, equalisation_choices, equalised
 from penstock.dse.space.external import external_choices, external_defaults, with_external
 from penstock.dse.space.fitted import FITTED, Allowance, Fitting
 from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, KnownGroups, grouping_choices
@@ -102,7 +103,7 @@ class TilingSpace:
             table["padding"] = (False, True)
         table |= binding_choices([op for op in self.graph.operations if op.layer in self._free], self.library)
         table |= grouping_choices(self.graph, self.platform)
-        table |= self._external
+        table |= {**self._external, **equalisation_choices(self.options)}
         if self._of_paced:
             table |= {"allocation": (SLOWEST_FIRST, ALIGNED, PACED), **self._of_paced}
         if self.options.per_kernel and 1 < len(self.heavy) <= _MOST_BOOSTED_KERNELS:
@@ -122,7 +123,7 @@ class TilingSpace:
         """
         ways = self.choices["allocation"]
         shared = tuple(way for way in ways if way != FITTED)
-        of_all = {"allocation", "multipliers", "fusion", *GROUPED_BY, *self._external}
+        of_all = {"allocation", "multipliers", "fusion", EQUALISATION, *GROUPED_BY, *self._external}
         table: dict[str, Mapping[str, tuple[Value, ...]]] = {}
         if self._of_fitted:
             table |= {name: {"allocation": shared} for name in self.choices if name not in of_all}
@@ -313,7 +314,7 @@ class TilingSpace:
 
     def _record(self, kernels: Mapping[str, KernelDesign], settings: Mapping[str, Value]) -> Design:
         made = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
-        return with_external(made, settings)
+        return equalised(with_external(made, settings), settings, self.options)
 
     def _grouped(self, design: Design, sizes: Mapping[int, int], settings: Mapping[str, Value]) -> Design:
         if settings.get("fusion", FUSED) == FUSED:

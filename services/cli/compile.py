@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -56,11 +57,13 @@ def compile(
     from penstock.services.cli.stages import Stages
     from penstock.services.jobs.model import load_program
     from penstock.services.jobs.package import build_package
-    from penstock.services.jobs.search import find_design, finish_given
+    from penstock.services.jobs.search import equalisation_info, find_design, finish_given
     from penstock.services.jobs.search_settings import SearchSettings
 
     with documented_exit_codes():
         given = Design.load(design) if design is not None else None
+        if given is not None and asked["equalisation"] is not None:
+            given = replace(given, equalisation=asked["equalisation"])
         target = check_target(asked, clock, given)
         check_bitstream(asked["bitstream"])
         if single:
@@ -90,10 +93,13 @@ def compile(
                     stages.say(exploration.sizing)
             else:
                 if given.current() is not given:
-                    stages.say("the record's kernels were changed: FIFO depths, dies and memories are found anew")
+                    stages.say("the record was changed: FIFO depths, dies and memories are found anew")
                 stages.begin("sizing FIFOs, placing")
                 bench = Bench(progress=stages.begin, line=stages.note, fifo_simulations=asked["fifo_simulations"])
                 finished, synthesis = finish_given(program, target.platform, given, target.evidence, bench)
+            equalised = equalisation_info(finished)
+            if equalised is not None:
+                stages.say(equalised.sentence)
             built = build_package(
                 program, finished.design, ToolRunner(), exploration, stages.begin, target.evidence, synthesis,
                 asked["bitstream"],

@@ -78,6 +78,8 @@ def explore(
     console.print(
         f"chosen: trial {choice.trial}, {figures.latency:,} cycles{interval} [{figures.evidence}]{beside}", markup=False
     )
+    if exploration.equalisation:
+        console.print(exploration.equalisation.sentence, markup=False)
     if exploration.stopped:
         console.print(f"stopped early: {exploration.stopped}", markup=False)
     for sentence in exploration.why.sentences if exploration.why else ():

@@ -36,6 +36,10 @@ def size_fifos(
     network: _File,
     frames: _Frames = 1,
     tolerance: Annotated[float, typer.Option(min=0.0, max=1.0, help="how much later it may end, as a share")] = 0.0,
+    equalisation: Annotated[
+        int,
+        typer.Option(min=0, max=100, help="0: none costs time; 100: as if every process were as slow as the slowest"),
+    ] = 0,
     as_json: _Json = False,
 ) -> int:
     """Find the fewest bits of FIFO with which NETWORK.json ends as early as with unbounded ones; prints the pragmas."""
@@ -46,7 +50,10 @@ def size_fifos(
     with documented_exit_codes():
         design = read_procnet(network)
         parts = design.network.networks if isinstance(design.network, Sequence) else (design.network,)
-        sized = [(part, size(part, VITIS, frames=frames, tolerance=tolerance)) for part in parts if part.channels]
+        sized = [
+            (part, size(part, VITIS, frames=frames, tolerance=tolerance, equalisation=equalisation))
+            for part in parts if part.channels
+        ]  # fmt: skip
         rows = [
             {
                 "network": part.name, "fifo": channel.name, "depth": channel.depth, "needed": one.depths[channel.name],

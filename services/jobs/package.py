@@ -160,6 +160,7 @@ def make_report(
                 if exploration and exploration.sizing
                 else []
             ),
+            *([f"FIFOs: {exploration.equalisation.sentence}."] if exploration and exploration.equalisation else []),
         ),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import DEFAULT_RUNG, Evidence
-from penstock.compiler.package.report import ExplorationReport, SynthesisInfo, TimeFigures, TrialInfo
+from penstock.compiler.package.report import EqualisationInfo, ExplorationReport, SynthesisInfo, TimeFigures, TrialInfo
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.dse.bounds.reachable import check_reachable
@@ -164,7 +164,19 @@ def search_section(
         chosen_by=choice.evidence,
         hypervolume=front_share(complete),
         sizing=choice.finished.evaluation.sizing_note,
+        equalisation=equalisation_info(choice.finished),
     )
+
+
+def equalisation_info(finished: Finished) -> EqualisationInfo | None:
+    """What FIFOs that may cost time came to; None under the normal equalisation, or where nothing was simulated."""
+    found, percent = finished.evaluation.equalised, finished.design.equalisation
+    if found is None:
+        return None
+    return EqualisationInfo(
+        percent=percent, bits=found.bits, latency_cycles=found.latency,
+        normal_bits=found.normal_bits, normal_latency_cycles=found.normal_latency,
+    )  # fmt: skip
 
 
 def _by_tools(measured: Measured | None, searched_by: Evidence) -> tuple[TimeFigures, ...]:

@@ -14,7 +14,7 @@ from penstock.dse.support.budgets import DEFAULT_GAP, SIMULATIONS
 
 def space_options(options: Mapping[str, Any]) -> TilingOptions:
     """What they leave of the space. A command that lacks an option has it as by default."""
-    return TilingOptions(max_lanes=options.get("max_lanes"))
+    return TilingOptions(max_lanes=options.get("max_lanes"), equalisation=options.get("equalisation"))
 
 
 @dataclass(frozen=True)

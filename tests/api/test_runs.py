@@ -35,7 +35,8 @@ def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) 
     assert run["options"] == {
         "platform": "zcu104", "trials": 5, "gap": 1.0, "quantize": "w8a8", "seed": 3,
         "objectives": ["latency", "resources"],
-        "evidence": "modelled", "max_lanes": None, "fifo_simulations": 400, "bitstream": None, "limits": [],
+        "evidence": "modelled", "max_lanes": None, "fifo_simulations": 400, "equalisation": None,
+        "bitstream": None, "limits": [],
         "sampler": "local", "priority": 0, "warm_start": True, "fix": [],
     }  # fmt: skip
     assert [(step["key"], step["state"]) for step in run["steps"]][:2] == [("import", "queued"), ("explore", "blocked")]
@@ -56,7 +57,8 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
     assert run["options"] == {
         "platform": "u55c", "trials": None, "gap": 1.0, "quantize": None, "seed": 0,
         "objectives": ["latency", "resources"],
-        "evidence": "simulated", "max_lanes": None, "fifo_simulations": 400, "bitstream": None, "limits": [],
+        "evidence": "simulated", "max_lanes": None, "fifo_simulations": 400, "equalisation": None,
+        "bitstream": None, "limits": [],
         "sampler": "local", "priority": 0, "warm_start": True, "fix": [],
     }  # fmt: skip
     assert run["name"] == "digits_mlp"

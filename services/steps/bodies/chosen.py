@@ -23,6 +23,10 @@ def figures_of(finished: Finished, figures: Measured, unsized: Evaluation) -> di
     """The design's figures with their evidence, as the run's page shows them; `unsized` is it before its FIFOs were."""
     clock = finished.design.clock_mhz
     bits = {c.name: c.bits for c in unsized.figures.channels if c.kind == "stream"}
+    equalised = finished.evaluation.equalised
+    normal = {} if equalised is None else {
+        "normal_fifo_bits": equalised.normal_bits, "normal_latency_cycles": equalised.normal_latency,
+    }  # fmt: skip
     return {
         "evidence": figures.evidence,
         "latency_cycles": figures.latency,
@@ -36,6 +40,7 @@ def figures_of(finished: Finished, figures: Measured, unsized: Evaluation) -> di
         "resource_share": max(finished.evaluation.shares.values()),
         "share_evidence": finished.evaluation.evidence,
         "dies": len(set(finished.design.dies.values())),
+        **normal,
     }
 
 
