@@ -32,10 +32,28 @@ def check_host(parts: HostParts) -> None:
     graph = parts.graph
     known = _at_start(graph, parts.values)
     _check_nodes(graph["before"], known)
+    made = _names(graph["accelerator"]["outputs"])
+    for turn in graph.get("between", []):
+        _check_names(turn["outputs"], set(made), "the host between two calls")
+        known |= set(_names(turn["outputs"]))
+        _check_nodes(turn["operations"], known)
+    _check_later(graph["accelerator"])
     _check_names(graph["accelerator"]["inputs"], known, "the accelerator")
-    known |= set(_names(graph["accelerator"]["outputs"]))
+    known |= set(made)
     _check_nodes(graph["after"], known)
     _check_names(graph["results"], known, "the results")
+
+
+def _check_later(accelerator: Mapping[str, Any]) -> None:
+    """Zeros stand for inputs that the host makes later: they are of a size."""
+    for name, shape in accelerator.get("later", {}).items():
+        _check_names([name], set(accelerator["inputs"]), "a later input")
+        if not isinstance(shape, list):
+            raise BadHostPartError(f"the later input {str(name)[:60]!r} has no shape")
+        sizes = cast("list[object]", shape)
+        whole = [size for size in sizes if type(size) is int and size >= 0]
+        if len(whole) < len(sizes) or math.prod(whole) > MOST_ELEMENTS:
+            raise BadHostPartError(f"the later input {str(name)[:60]!r} has the shape {str(sizes)[:80]}")
 
 
 def check_layers(layers: Layers) -> None:

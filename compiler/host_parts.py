@@ -21,6 +21,10 @@ class HostParts:
     `args`, `kwargs`, its `layer`, and `why` it is here. `accelerator`: the names of the values that go into the
     accelerator and come out of it. `results`: the names of the model's results. `tables`: how many entries the tables
     have that an integer input looks up in.
+
+    `between` is there where the accelerator is called more than once for one answer: for each call but the last, its
+    `outputs` that the host reads then, and the `operations` that make inputs of a later one of them. `accelerator` then
+    has the shapes of those inputs as `later`.
     """
 
     graph: Mapping[str, Any]

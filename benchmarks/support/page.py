@@ -19,10 +19,11 @@ Outcomes = Mapping[str, Mapping[str, Outcome]]
 
 _HEAD = """# What is supported
 Each operation was tried: imported, given the default design, lowered and written as C++. `accelerator`: between two
-linear layers. `host`: at the beginning or the end of a model; between two contractions it is refused. `refused`: with
-the reason that the compiler gives. `penstock check MODEL` says the same of a whole model, layer by layer. Operands have
-fixed shapes; another form of the same operation may end otherwise. Quantised ONNX files (QDQ, QONNX) are computed bit
-for bit, but as float arithmetic on whole numbers: they do not become integer hardware as `--quantize w8a8` does.
+linear layers. `host`: in PyTorch, at the beginning or the end of a model, or in its middle, between two calls of the
+accelerator. `refused`: with the reason that the compiler gives. `penstock check MODEL` says the same of a whole model,
+layer by layer. Operands have fixed shapes; another form of the same operation may end otherwise. Quantised ONNX files
+(QDQ, QONNX) are computed bit for bit, but as float arithmetic on whole numbers: they do not become integer hardware as
+`--quantize w8a8` does.
 
 `python -m benchmarks.support` writes this page anew (some minutes), with names of operations only those rows; a test
 holds it.

@@ -35,7 +35,7 @@ class Outcome:
 
 
 def try_function(apply: Apply) -> Outcome:
-    """On the accelerator if it is that between two layers; on the host if it is at the beginning or the end."""
+    """On the accelerator if it is that between two layers; else on the host, wherever it is possible there."""
     first: Outcome | None = None
     for module in _placed(apply):
         outcome = try_module(module, torch.randn(2, 4, WIDTH, generator=torch.Generator().manual_seed(1)))
@@ -87,7 +87,8 @@ def _compiled(program: Program) -> Outcome:
     if program.host is None:
         return Outcome(ACCELERATOR)
     graph = program.host.graph
-    reasons = [node["why"] for node in (*graph["before"], *graph["after"])]
+    between = [node for turn in graph.get("between", ()) for node in turn["operations"]]
+    reasons = [node["why"] for node in (*graph["before"], *between, *graph["after"])]
     own = [why for why in reasons if not why.startswith(("an operation on the host", "follows an operation"))]
     return Outcome(HOST, (own or reasons or ["the accelerator takes float32"])[0])
 
@@ -96,8 +97,7 @@ def _short(error: Exception) -> str:
     """What is wrong, without the place in this file."""
     if not isinstance(error, PenstockError):
         return f"a fault of Penstock's own: {type(error).__name__}"
-    what = error.what.split(" (torch_operations.py")[0] if "needs its result" in error.what else error.what
-    text = " ".join(what.replace("|", "/").split())
+    text = " ".join(error.what.replace("|", "/").split())
     for file in ("torch_operations.py", "functional.py", "_tensor.py"):
         while f" ({file}:" in text:
             head, _, tail = text.partition(f" ({file}:")

@@ -1,7 +1,8 @@
 """Decides which operations of an exported graph run on the host: look-ups, selections, integers.
 
-Only what comes before the accelerator or after it can run there. The accelerator is one region: it begins after the
-last such operation that no contraction comes before, and ends where the first other one begins.
+The accelerator begins after the last such operation that no contraction comes before, and mostly ends where the first
+other one begins. Where contractions need what such an operation makes of the accelerator's own results, the accelerator
+is called again: for one answer of the model as often as host and accelerator take turns.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
-from penstock.compiler.errors import Mistakes, PenstockError
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.origins import op_name, origin_of
 
 LOOK_UPS = {"embedding", "index", "index_select", "gather", "take", "take_along_dim"}
@@ -38,16 +39,30 @@ _WHY = {
 class Regions:
     """`before`, `after` and `folded` hold nodes in the graph's order, with the reason why they are there.
 
-    `folded` do not depend on the inputs: they are computed once, at import.
+    `between` holds the same of what runs on the host after each call of the accelerator but the last. `folded` do not
+    depend on the inputs: they are computed once, at import.
     """
 
     before: dict[Node, str] = field(default_factory=dict[Node, str])
     after: dict[Node, str] = field(default_factory=dict[Node, str])
+    between: list[dict[Node, str]] = field(default_factory=list[dict[Node, str]])
     folded: dict[Node, str] = field(default_factory=dict[Node, str])
 
     @property
     def empty(self) -> bool:
-        return not (self.before or self.after or self.folded)
+        return not (self.before or self.after or self.between or self.folded)
+
+    @property
+    def middle(self) -> dict[Node, int]:
+        """What runs on the host between two calls of the accelerator: the number of the call that comes after it."""
+        return {node: turn for turn, nodes in enumerate(self.between, 1) for node in nodes}
+
+    def valid_from(self, nodes: Iterable[Node]) -> dict[Node, int]:
+        """The first call of the accelerator that knows all that each of its nodes needs; `nodes` are in order."""
+        middle, found = self.middle, dict[Node, int]()
+        for node in nodes:
+            found[node] = max((middle.get(x, found.get(x, 0)) for x in node.all_input_nodes), default=0)
+        return found
 
 
 class ExportedGraph:
@@ -81,7 +96,7 @@ class ExportedGraph:
 
 
 def find_regions(program: ExportedProgram, model: str) -> Regions:
-    """Where every node goes; refuses a model that would need the host in its middle, or nothing but the host."""
+    """Where every node goes; refuses a model that would need nothing but the host."""
     graph = ExportedGraph(program)
     regions, needed = Regions(), {n: why for n in graph.calls if (why := graph.needs_host(n))}
     for node in graph.calls:
@@ -97,19 +112,23 @@ def find_regions(program: ExportedProgram, model: str) -> Regions:
     late = {n for n in needed if n in behind_heavy and n in graph.dependent}
     early = [n for n in needed if n not in late and n in graph.dependent]
     after = reach(late, lambda n: n.users) - {graph.output}
-    _refuse_the_middle([n for n in graph.calls if n in late], heavy, model)
+    middle = set[Node]()
     wanted_before = reach(early, lambda n: n.all_input_nodes)
+    if after & heavy:
+        after, middle = _in_turns(graph, needed, heavy, late, wanted_before)
     regions.before = {
         n: needed.get(n, "an operation on the host needs it")
         for n in graph.calls if n in wanted_before and n not in regions.folded
     }  # fmt: skip
-    after = _with_conditions(graph, regions, after)
+    after = after if middle else _with_conditions(graph, regions, after)
     fed = [x for n in after for x in n.all_input_nodes if x not in graph.dependent]
     constant = reach(fed, lambda n: n.all_input_nodes)
     regions.after = {
         n: needed.get(n, "an operation on the host needs it" if n in constant else "follows an operation on the host")
         for n in graph.calls if n in after | constant and n not in regions.folded
     }  # fmt: skip
+    if middle:
+        _number_turns(graph, regions, needed, middle)
     if not regions.empty:
         _refuse_nothing(graph, regions, model)
     return regions
@@ -168,28 +187,56 @@ def _with_conditions(graph: ExportedGraph, regions: Regions, after: set[Node]) -
         after = after | reach(conditions, lambda n: n.users) - {graph.output}
 
 
-def _refuse_the_middle(late: list[Node], heavy: set[Node], model: str) -> None:
-    mistakes = Mistakes()
-    for node in late:
-        if behind := reach([node], lambda n: n.users) & heavy:
-            with mistakes.noted():
-                origin = origin_of(node)
-                layer = origin_of(next(n for n in node.graph.nodes if n in behind))
-                raise PenstockError(
-                    code="host-in-the-middle",
-                    what=f"{origin.operation()} can only run on the host, and {layer.operation()} in layer "
-                    f"'{layer.path}' needs its result",
-                    where=origin.describe(model),
-                    limit="the accelerator is one region: the host computes before it and after it, not in its middle",
-                    hint="compile the parts before and behind this operation as two models, or replace it "
-                    "(a look-up by a product with a mask)",
-                )
-    mistakes.raise_first()
+def _in_turns(
+    graph: ExportedGraph, needed: dict[Node, str], heavy: set[Node], late: set[Node], before: set[Node]
+) -> tuple[set[Node], set[Node]]:
+    """What runs on the host at the end, and what between two calls of the accelerator.
+
+    Light operations go where they carry least: to the accelerator where a contraction is before and behind them, or
+    where the next host operation only wants their result.
+    """
+    leads = reach(heavy, lambda n: n.all_input_nodes)
+    again = reach(heavy & reach(late, lambda n: n.users), lambda n: n.users)
+    last = reach([n for n in late if n not in leads], lambda n: n.users)
+    behind = reach(late, lambda n: n.users) - {graph.output}
+    host = {n for n in behind if n in needed or not (n in leads or (n in again and n not in last))}
+    while True:  # only floats leave the accelerator: what makes a condition for the host is computed there too
+        read = {x for n in (*host, graph.output) for x in n.all_input_nodes}
+        conditions = {
+            x for x in read - host
+            if x.op == "call_function" and x in graph.dependent and x not in before and dtype_of(x) != torch.float32
+        }  # fmt: skip
+        if not conditions:
+            break
+        host |= conditions
+        behind |= reach(conditions, lambda n: n.users) - {graph.output}
+    middle = host & reach(behind - host, lambda n: n.all_input_nodes)
+    return host - middle, middle
+
+
+def _number_turns(graph: ExportedGraph, regions: Regions, needed: dict[Node, str], middle: set[Node]) -> None:
+    """Puts each host operation of the middle behind the first call that has all it needs."""
+    turns: dict[Node, int] = {}
+    for node in graph.calls:
+        if node in regions.before or node in regions.folded or node not in graph.dependent:
+            continue
+        sources = [x for x in node.all_input_nodes if x in turns]
+        step = [turns[x] + (node in middle and x not in middle) for x in sources]
+        turns[node] = max(step, default=int(node in middle))
+    regions.between = [{} for _ in range(max(turns[n] for n in middle))]
+    for node in (n for n in graph.calls if n in middle):
+        regions.between[turns[node] - 1][node] = needed.get(node, "an operation on the host needs it")
+    fed = [x for n in middle for x in n.all_input_nodes if x not in graph.dependent]
+    constant = reach(fed, lambda n: n.all_input_nodes)
+    for node in graph.calls:
+        if node in constant and node not in regions.folded:
+            regions.before.setdefault(node, "an operation on the host needs it")
 
 
 def _refuse_nothing(graph: ExportedGraph, regions: Regions, model: str) -> None:
     """There must be something left for the accelerator."""
-    left = [n for n in graph.calls if n in graph.dependent and n not in regions.before and n not in regions.after]
+    host = {*regions.before, *regions.after, *regions.middle}
+    left = [n for n in graph.calls if n in graph.dependent and n not in host]
     if not any(op_name(n) not in _VIEWS and dtype_of(n) == torch.float32 for n in left):
         first = next(iter({**regions.before, **regions.after}), None)
         what = f"{origin_of(first).operation()} and all else in the model" if first is not None else "all of the model"

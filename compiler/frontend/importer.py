@@ -107,6 +107,20 @@ def _said(layers: RepeatedLayers, whole: Whole) -> str:
     )
 
 
+def _said_of_turns(turns: int, model: LoadedModel) -> list[str]:
+    """`turns` are those of the host between two calls."""
+    if not turns:
+        return []
+    said = [
+        f"The host computes between calls of the accelerator, which is called {turns + 1} times for one answer: "
+        "figures are of one call. Each call computes all of the accelerator's part; what the host has not made yet is "
+        "zero in it."
+    ]
+    if model.evaluation:
+        said.append("The held-out set is left out: its accuracy is not measured of a model with several calls.")
+    return said
+
+
 def _exported(model: LoadedModel, begin: SayStage = ignore_stage) -> _Exported:
     samples = outputs = None
     if model.has_weights:
@@ -126,6 +140,7 @@ def _exported(model: LoadedModel, begin: SayStage = ignore_stage) -> _Exported:
     split = split_off_host(program, model, outputs, names)
     if split is not None:
         split = _with_bounds(split, bounds)
+        _check_state(split, taken, model)
     results = _results(program)
     origins = mark_origins(program)
     arguments, params = lift_weights(program, model)
@@ -140,16 +155,17 @@ def _lowered(found: _Exported, begin: SayStage) -> Program:
     used = {argument.name for argument in arguments}
     inputs = split.inputs if split else model.example_inputs
     ports = [argument.name for argument in arguments if argument.kind == "input"]
+    turns = len(split.parts.graph.get("between", ())) if split else 0
     return Program(
         name=model.name,
         module=module,
         params={name: value for name, value in found.params.items() if name in used},
         signature=_signature(arguments, inputs, found.results, _named(found.names, split)),
         samples=_between(split) if split else samples,
-        evaluation=_evaluate(model, samples) if model.evaluation and samples else None,
+        evaluation=_evaluate(model, samples) if model.evaluation and samples and not turns else None,
         calibration=_calibration(model, split),
         host=split.parts if split else None,
-        notes=model.notes,
+        notes=(*model.notes, *_said_of_turns(turns, model)),
         has_weights=model.has_weights,
         states=tuple(_state(found, number, ports) for number in range(len(found.taken))),
         initial=found.initial,
@@ -170,6 +186,20 @@ def _state(found: _Exported, number: int, ports: list[str]) -> KeptState:
     port: int | None = ports[entering.index(one.node)] if direct else None
     place: int | None = leaving.index(result) if direct else None
     return KeptState(one.name, number, number, port, place, one.dim, one.positions)
+
+
+def _check_state(split: Split, taken: list[TakenState], model: LoadedModel) -> None:
+    """What is kept from call to call would be changed by each of several calls."""
+    between = split.parts.graph.get("between")
+    if between and taken:
+        first = between[0]["operations"][0]
+        raise PenstockError(
+            code="host-in-the-middle",
+            what=f"{first['op']} in layer {first['layer']!r} can only run on the host, between two calls of the "
+            f"accelerator, and the model keeps {taken[0].name!r} from call to call",
+            where=model.reference, limit="a model that keeps state calls its accelerator once for each answer",
+            hint="pass the state in and out of forward, or do the host's step outside of the model",
+        )  # fmt: skip
 
 
 def _with_bounds(split: Split, bounds: dict[str, int]) -> Split:

@@ -51,7 +51,7 @@ def split_off_host(
     graph = ExportedGraph(program)
     cut = _Cut(program, graph, regions)
     conditions = any(condition for _, condition in cut.input_values())
-    on_host = bool(regions.before or regions.after or conditions)
+    on_host = bool(regions.before or regions.after or regions.between or conditions)
     wanted = {*regions.folded, *((*cut.entering, *cut.leaving) if on_host else ())}
     split = None
     if wanted or cut.numbered:
@@ -68,10 +68,13 @@ class _Cut:
 
     def __init__(self, program: ExportedProgram, graph: ExportedGraph, regions: Regions) -> None:
         self.program, self.graph, self.regions = program, graph, regions
-        host = {n for n in (*regions.before, *regions.after) if n in graph.dependent} | set(regions.folded)
-        consumers = [*regions.after, graph.output]
+        self.middle = regions.middle
+        own = (*regions.before, *self.middle, *regions.after)
+        host = {n for n in own if n in graph.dependent} | set(regions.folded)
+        consumers = [*self.middle, *regions.after, graph.output]
         used = dict.fromkeys(x for n in consumers for x in n.all_input_nodes)
-        self.leaving = [x for x in used if x.op == "call_function" and x not in host and x not in regions.after]
+        elsewhere = {*host, *own}
+        self.leaving = [x for x in used if x.op == "call_function" and x not in elsewhere]
         stop = {*host, *graph.inputs, *graph.state}
         self.inside = reach(self.leaving, lambda n: [] if n in stop else n.all_input_nodes) - stop
         found = dict.fromkeys(x for n in graph.calls if n in self.inside for x in n.all_input_nodes if x in stop)
@@ -175,11 +178,16 @@ def _split(
     regions, graph = cut.regions, cut.graph
     names = _Names(cut)
     before = [document_of(n, why, names.of, model) for n, why in regions.before.items()]
+    between = [[document_of(n, why, names.of, model) for n, why in stage.items()] for stage in regions.between]
     sent: list[str] = []
+    later: dict[str, list[int]] = {}
     for node, condition in cut.input_values():
         sent.append(f"{node.name}_as_float" if condition else node.name)
+        turn = cut.middle.get(node, 0)
+        if turn:
+            later[sent[-1]] = list(node.meta["val"].shape)
         if condition:
-            before.append({
+            (between[turn - 1] if turn else before).append({
                 "name": sent[-1], "op": "aten._to_copy.default", "args": [{"value": node.name}],
                 "kwargs": {"dtype": {"dtype": "float32"}}, "layer": origin_of(node).path,
                 "why": "the accelerator takes float32",
@@ -190,9 +198,14 @@ def _split(
     document = {
         "inputs": [port_of(n.name, n) for n in graph.inputs],
         "outputs": [port_of(name, n) for name, n in zip(output_names, results, strict=True)],
-        "tables": tables_of((*regions.before, *regions.after), graph.inputs),
+        "tables": tables_of((*regions.before, *cut.middle, *regions.after), graph.inputs),
         "before": before,
-        "accelerator": {"inputs": sent, "outputs": [n.name for n in cut.leaving]},
+        "accelerator": {
+            "inputs": sent,
+            "outputs": [n.name for n in cut.leaving],
+            **({"later": later} if later else {}),
+        },
+        **_turns(cut, between),
         "after": after,
         "results": [names.of(n) for n in results],
     }
@@ -204,6 +217,19 @@ def _split(
     )
     inputs = tuple(seen[node].to(torch.float32) for node, _ in cut.input_values())
     return Split(parts, inputs, tuple(seen[n] for n in cut.leaving) if model.has_weights else None)
+
+
+def _turns(cut: _Cut, between: list[list[dict[str, Any]]]) -> dict[str, Any]:
+    """What a host graph says of several calls of the accelerator; nothing of one."""
+    if not between:
+        return {}
+    known = cut.regions.valid_from(n for n in cut.graph.calls if n in cut.inside)
+    stages: list[dict[str, Any]] = []
+    for turn, (nodes, operations) in enumerate(zip(cut.regions.between, between, strict=True)):
+        read = {x for node in nodes for x in node.all_input_nodes}
+        outputs = [n.name for n in cut.leaving if n in read and known[n] <= turn]
+        stages.append({"outputs": outputs, "operations": operations})
+    return {"between": stages}
 
 
 class _Names:

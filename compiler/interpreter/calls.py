@@ -76,6 +76,9 @@ class _Session:
         held, rest = {state.input: states[state.name] for state in program.states}, iter(values)
         whole = [held[i] if i in held else next(rest) for i in range(len(held) + len(values))]
         sent, known = self._host.before(whole) if self._host else (whole, dict[str, Any]())
+        for turn in range(self._host.turns - 1 if self._host else 0):
+            assert self._host is not None
+            sent = self._host.between(turn, known, self._run_layer(program, sent))
         made = self._run_layer(program, sent)
         answers = self._host.after(known, made) if self._host else made
         for state in program.states:

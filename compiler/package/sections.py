@@ -75,6 +75,7 @@ def host_section(parts: HostParts | None) -> HostInfo | None:
         inputs=ports(graph["inputs"]),
         outputs=ports(graph["outputs"]),
         before=operations(graph["before"]),
+        between=tuple(operations(turn["operations"]) for turn in graph.get("between", ())),
         after=operations(graph["after"]),
         bytes=sum(int(values.nbytes) for values in parts.values.values()),
     )

@@ -57,8 +57,8 @@ def _lines(verdict: ModelVerdict, platform: str) -> Iterator[str]:
         products = sum(operation.reduces for operation in verdict.accelerator)
         yield f"accelerator  {len(verdict.accelerator)} operations, {products} of them sums or products of matrices"
     if verdict.host is not None:
-        yield from _host("before", verdict.host.before)
-        yield from _host("after", verdict.host.after)
+        for when, operations in verdict.host.stages:
+            yield from _host(when, operations)
     elif verdict.accelerator:
         yield "host         nothing"
     if (size := verdict.size) is not None:

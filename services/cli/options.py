@@ -137,7 +137,7 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
     if report.bitstream is not None:
         lines.append(f"bitstream   {_bitstream(report.bitstream)}")
     if report.host is not None:
-        count = len(report.host.before) + len(report.host.after)
+        count = sum(len(operations) for _, operations in report.host.stages)
         whole = report.verify.whole
         agreed = "not compared" if whole is None else "as PyTorch" if whole.ok else "DIFFERS FROM PyTorch"
         lines.append(f"host        {count} operations in PyTorch, listed in report.html; the whole: {agreed}")

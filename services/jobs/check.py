@@ -285,10 +285,13 @@ def check_whole(
 
     def call(number: int, values: Sequence[Array]) -> list[Array]:
         whole = program.with_states(number, values) if layers else values
-        sent, kept = host.before(whole) if host else (whole, {})
-        answer = csim(program.quantise_inputs(program.all_inputs(number, sent)))
-        outputs = [o.reshape(p.shape) for o, p in zip(answer, program.signature.outputs, strict=True)]
-        found = host.after(kept, program.dequantise_outputs(outputs)) if host else program.dequantise_outputs(outputs)
+
+        def compute(sent: Sequence[Array]) -> list[Array]:
+            answer = csim(program.quantise_inputs(program.all_inputs(number, sent)))
+            outputs = [o.reshape(p.shape) for o, p in zip(answer, program.signature.outputs, strict=True)]
+            return program.dequantise_outputs(outputs)
+
+        found = host.run_around(whole, compute) if host else compute(whole)
         return program.without_states(found) if layers else found
 
     outer = HostGraph(layers.graph, layers.values) if layers else None

@@ -27,7 +27,8 @@ def check_host_work(program: Program) -> None:
     if host is not None:
         graph = host.graph
         made = dict(zip(graph["accelerator"]["outputs"], answers, strict=True))
-        _check(program.name, HostGraph(graph, host.values), [*graph["before"], *graph["after"]], made, [])
+        between = [node for turn in graph.get("between", ()) for node in turn["operations"]]
+        _check(program.name, HostGraph(graph, host.values), [*graph["before"], *between, *graph["after"]], made, [])
         answers = [(tuple(port["shape"]), port["dtype"]) for port in graph["outputs"]]
     if layers is not None:
         hidden = {state.output for state in program.states}

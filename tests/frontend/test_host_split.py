@@ -1,10 +1,9 @@
-"""What runs on the host: look-ups before the accelerator, selections after it; the middle is refused by name."""
+"""What runs on the host: look-ups before the accelerator, selections after it; what cannot be cut so is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -190,15 +189,7 @@ def test_an_onnx_file_is_split_in_the_same_way(tmp_path: Path) -> None:
     agree(program)
 
 
-def middle(m: Any, x: torch.Tensor) -> torch.Tensor:
-    return m.second(m.first(x).sort(-1)[0])
-
-
 REFUSED: dict[str, tuple[Build, torch.Tensor, str, str, str]] = {
-    "in the middle": (
-        lambda: Lambda(middle, first=nn.Linear(8, 6), second=nn.Linear(6, 4)), seeded((2, 8)),
-        "host-in-the-middle", "aten.sort (models.py:", "the top level of net",
-    ),
     "nothing else": (
         lambda: nn.Embedding(10, 4), torch.zeros(1, 3, dtype=torch.int64),
         "nothing-to-accelerate", "aten.embedding and all else", "net",

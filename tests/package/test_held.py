@@ -77,9 +77,11 @@ def test_a_whole_state_is_the_memory_that_the_accelerator_wrote(layout: dict[str
     np.testing.assert_array_equal(states.arrays()["cache"], from_memory(memory, entry))
 
 
-def packaged(reference: str, folder: Path, quantize: str | None = None) -> tuple[Lowered, Checked]:
+def packaged(
+    reference: str, folder: Path, quantize: str | None = None, models: Path = MODELS
+) -> tuple[Lowered, Checked]:
     """A package in `folder`/package, after the whole chain of checks."""
-    program = prepare(import_model(f"{MODELS}:{reference}"), quantize)
+    program = prepare(import_model(f"{models}:{reference}"), quantize)
     lowered = lower(program, default_design(read_graph(program.module), "u55c", 300.0, quantize))
     emit(lowered, folder / "emitted", part="xcu55c-fsvh2892-2L-e", clock_mhz=300.0)
     checked = check_design(lowered, folder / "emitted", ToolRunner())

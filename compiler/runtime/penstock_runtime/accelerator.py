@@ -31,7 +31,7 @@ class Accelerator:
         ports, kept = package.ports(), self.layers.held if self.layers else set[int]()
         self._ports = [p for index, p in enumerate(ports[0]) if index not in kept], ports[1]
         self.host = package.host()
-        """What runs on this machine, before and after the accelerator; the model's ports are then its ports."""
+        """What runs on this machine, around the accelerator's calls; the model's ports are then its ports."""
         own = (self.host.inputs, self.host.outputs) if self.host else self._ports
         if self.layers is not None:
             own = self.layers.graph.inputs, self.layers.graph.outputs
@@ -105,6 +105,9 @@ class Accelerator:
             return [(exact, self.dequantise(exact)) for exact in self._run_frames(calls)]
         host, prepared = self.host, [self.host.before(inputs) for inputs in calls]
         answers = self._run_frames([sent for sent, _ in prepared])
+        for turn in range(host.turns - 1):
+            again = [host.between(turn, kept, self.dequantise(a)) for a, (_, kept) in zip(answers, prepared)]
+            answers = self._run_frames(again)
         return [(exact, host.after(kept, self.dequantise(exact))) for exact, (_, kept) in zip(answers, prepared)]
 
     def _run_layers(self, layers: SharedLayers, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]:
@@ -122,17 +125,23 @@ class Accelerator:
         states = self.states
         given = states.enter(layer, inputs) if states else list(inputs)
         sent, known = self.host.before(given) if self.host else (given, {})
-        numbers = [v if isinstance(v, Packed) else p.to_accelerator(v) for p, v in zip(self._ports[0], sent)]
-        frame = self.layers.inputs(layer, numbers) if self.layers else numbers
         whole = states.whole if states else NONE
-        results = self.backend.call(frame, whole)
-        exact = [v if i in whole else v.reshape(p.shape) for i, (v, p) in enumerate(zip(results, self._ports[1]))]
+        for turn in range(self.host.turns - 1 if self.host else 0):  # a model that keeps state has one
+            assert self.host is not None
+            sent = self.host.between(turn, known, self.dequantise(self._call(layer, sent, whole)))
+        exact = self._call(layer, sent, whole)
         real = [None if i in whole else p.from_accelerator(v) for i, (v, p) in enumerate(zip(exact, self._ports[1]))]
         answers: list[Any] = self.host.after(known, real) if self.host else real
         if states is not None:
             states.keep(layer, exact, answers, known)
             answers = [answer for i, answer in enumerate(answers) if i not in states.outputs]
         return exact, answers
+
+    def _call(self, layer: int, sent: Sequence[Any], whole: frozenset[int]) -> list[Array]:
+        """The accelerator's own numbers in its ports' shapes; what is in `whole` stays as it lies in memory."""
+        numbers = [v if isinstance(v, Packed) else p.to_accelerator(v) for p, v in zip(self._ports[0], sent)]
+        results = self.backend.call(self.layers.inputs(layer, numbers) if self.layers else numbers, whole)
+        return [v if i in whole else v.reshape(p.shape) for i, (v, p) in enumerate(zip(results, self._ports[1]))]
 
     def generate(
         self,

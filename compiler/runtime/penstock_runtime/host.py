@@ -1,4 +1,5 @@
-"""What of a model runs on this machine instead of the accelerator: operations before and after it, through PyTorch.
+"""What of a model runs on this machine instead of the accelerator: operations before and after it, and where the model
+asks for it between several calls of it, through PyTorch.
 
 They are stored as data: a list of ATen operations in JSON, tensors as arrays. Nothing is unpickled, and only
 operations without side effects are looked up, so that reading a package does not execute anybody's code.
@@ -37,6 +38,9 @@ _UNWRITTEN = ("empty", "new_empty")
 class HostGraph:
     """The host's part of a model. `before` gives the accelerator's inputs, `after` makes the model's answer.
 
+    Where the accelerator needs what the host makes of its own results, it is called again: `run_around` has all calls,
+    `turns` says how many there are. What an earlier call lacks is zero in it, and what it makes of that nobody reads.
+
     Around layers that the accelerator computes in turn it is one list of operations, which `run_whole` runs.
     """
 
@@ -55,8 +59,39 @@ class HostGraph:
         self._check_look_ups(known)
         self._run(self.document["before"], known)
         refuse_positions(known, self.document.get("positions", {}))
-        wanted = [known[name] for name in self.document["accelerator"]["inputs"]]
-        return [x if isinstance(x, Packed) else np.ascontiguousarray(x.numpy()) for x in wanted], known
+        return self._sent(known), known
+
+    @property
+    def turns(self) -> int:
+        """How often the accelerator is called for one answer of the model."""
+        return 1 + len(self.document.get("between", ()))
+
+    def between(self, turn: int, known: dict[str, Any], outputs: Sequence[Array]) -> list[Any]:
+        """The accelerator's inputs for its next call, from what it answered in that turn; `known` grows."""
+        stage = self.document["between"][turn]
+        answers = dict(zip(self.document["accelerator"]["outputs"], outputs))
+        known |= {name: self._tensor(np.array(answers[name])) for name in stage["outputs"]}
+        self._run(stage["operations"], known)
+        return self._sent(known)
+
+    def run_around(self, inputs: Sequence[Any], call: Callable[[list[Any]], list[Array]]) -> list[Any]:
+        """The model's results; `call` is the accelerator, in real numbers."""
+        sent, known = self.before(inputs)
+        for turn in range(self.turns - 1):
+            sent = self.between(turn, known, call(sent))
+        return self.after(known, call(sent))
+
+    def _sent(self, known: Mapping[str, Any]) -> list[Any]:
+        """The accelerator's inputs in their order; zeros for those that the host makes later."""
+        later = self.document["accelerator"].get("later", {})
+        found: list[Any] = []
+        for name in self.document["accelerator"]["inputs"]:
+            value = known.get(name)
+            if value is None and name in later:
+                found.append(np.zeros(later[name], np.float32))
+            else:
+                found.append(value if isinstance(value, Packed) else np.ascontiguousarray(known[name].numpy()))
+        return found
 
     def after(self, known: Mapping[str, Any], outputs: Sequence[Array | None]) -> list[Any]:
         """The model's results, from what the accelerator answered; None for those that it keeps."""

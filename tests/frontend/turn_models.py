@@ -1,0 +1,67 @@
+"""Models with an operation of the host in their middle, for the tests of the front end and of packages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from tests.frontend.models import Lambda, make, seeded
+
+
+def sorted_in_the_middle() -> nn.Module:
+    return Lambda(lambda m, x: m.second(m.first(x).sort(-1)[0]), first=nn.Linear(8, 6), second=nn.Linear(6, 4))
+
+
+def twice() -> nn.Module:
+    """Two turns, with light operations on either side, and what is behind them in the results."""
+
+    def forward(m: Any, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        best = torch.relu(m.first(x)).topk(3, -1)[0]
+        found = m.second(best * 2.0).sort(-1)[0]
+        y = m.third(torch.relu(found)) + 1.0
+        return y.argmax(-1), y
+
+    return Lambda(forward, first=nn.Linear(8, 6), second=nn.Linear(3, 5), third=nn.Linear(5, 4))
+
+
+def routed() -> nn.Module:
+    """Rows go to an expert each, by a look-up of its weights; the input itself goes around the host."""
+
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        chosen = m.router(x).argmax(-1)
+        return m.out(m.experts(chosen) * x) + x
+
+    return Lambda(forward, router=nn.Linear(8, 3), experts=nn.Embedding(3, 8), out=nn.Linear(8, 8))
+
+
+def retrieved() -> nn.Module:
+    """A computed index, what it looks up beside what it was made of, and a constant that the host reads."""
+
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        key = m.key(x)
+        near = (key @ m.table.T).argmax(-1)
+        return m.out(torch.cat([m.table.index_select(0, near), key], -1))
+
+    return Lambda(forward, key=nn.Linear(8, 5), out=nn.Linear(10, 3), table=nn.Parameter(seeded((7, 5), 3)))
+
+
+def masked() -> nn.Module:
+    """A condition that both sides need: only floats cross, so that the host makes it."""
+
+    def forward(m: Any, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = m.first(x)
+        keep = y > 0.1
+        ordered = y.sort(-1)[0]
+        return m.second(torch.where(keep, ordered, y)), keep
+
+    return Lambda(forward, first=nn.Linear(8, 6), second=nn.Linear(6, 4))
+
+
+def routed_rows() -> tuple[nn.Module, torch.Tensor]:
+    return make(routed), seeded((4, 8))
+
+
+def two_turns() -> tuple[nn.Module, torch.Tensor]:
+    return make(twice), seeded((4, 8))
