@@ -2,7 +2,8 @@
 
 A port of HLS belongs to one task of a dataflow. So what several tensors are to be loaded through is a task that loads
 them one after the other, in the order in which they are wanted: while one layer computes, all ports bring its weights,
-and then those of the next. A load that is held back holds back later ones on its port only, whose readers come later.
+and then those of the next. What has most still to come behind it is wanted first: of two branches the longer one's. A
+load that is held back holds back later ones on its port only, and nothing that its reader waits for is among them.
 
 What is small enough to be fetched whole, ahead of its reader, passes before the large tensor that is wanted before it:
 else a layer's scales would come only when all weights of the product that they scale have passed.
@@ -24,7 +25,8 @@ from penstock.compiler.scalars.number_types import type_bits
 def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Platform) -> None:
     """Give every load that can share a port the names of its tasks, one for each bank that the tensor lies in.
 
-    Loads take ports in turn, so that what is wanted together goes through different ones as far as there are some.
+    A load takes the ports that are done soonest with what is wanted before it, so that what is wanted together goes
+    through different ones as far as there are some, and no tensor waits for the one bank that it shares with another.
     """
     if design.stripes == 1 or platform.has_array_arguments:
         return
@@ -33,17 +35,22 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
     names = Names(part.label for parts in kernels for part in parts)
     room = None if memory is None else memory.gigabytes * 1e9 / memory.ports
     for parts in kernels:
-        wanted = {part: number for number, part in enumerate(parts)}
+        wanted = _behind(parts)
         loads = [part for part in parts if _shares(part, design.port_bits)]
         labels: dict[int, str] = {}
-        following = 0
+        following, filled = 0, [0.0] * count  # bits that each port brings so far
         for turn, part in enumerate(_in_turn(loads, wanted, design.prefetch_bits)):
             assert isinstance(part.does, Loading)
             part.turn = turn
             layout = part.does.transfer.layout
             stripes = layout.layout.stripes if layout is not None else 1
-            ports = [(following + i) % count for i in range(stripes)]
+            in_turn = [(following + i) % count for i in range(count)]
+            soonest = set(sorted(in_turn, key=filled.__getitem__)[:stripes])
+            ports = [port for port in in_turn if port in soonest]
             following = (ports[-1] + 1) % count
+            words = part.does.transfer.words
+            for port in ports:
+                filled[port] += words.bits * words.kind.token_count / stripes
             held = prod(part.does.transfer.stream.kind.data_shape()) * type_bits(part.does.transfer.stream.kind.dtype)
             if room is not None and held / 8 / stripes > room:
                 raise _too_small(part, held / 8, stripes, room)
@@ -62,10 +69,13 @@ def _too_small(part: Part, tensor: float, stripes: int, room: float) -> Penstock
 
 
 def _in_turn(loads: Sequence[Part], wanted: dict[Part, int], prefetch_bits: int) -> list[Part]:
-    """As they are wanted, but what is held whole goes before the last tensor that is not."""
+    """As they are wanted, but what is held whole goes before the last tensor that is not.
+
+    A reader that waits for another one has less behind it, so that its loads are later than those of the other.
+    """
     found: list[Part] = []
     place = 0
-    for part in sorted(loads, key=lambda part: _first_use(part, wanted)):
+    for part in sorted(loads, key=lambda part: -_most_behind(part, wanted)):
         if _held_whole(part, prefetch_bits):
             found.insert(place, part)
             place += 1
@@ -87,17 +97,26 @@ def whole_bits(prefetch_bits: int) -> int:
     return min(prefetch_bits, PREFETCH_BITS)
 
 
-def _first_use(part: Part, order: dict[Part, int]) -> int:
-    """The place of the first part that computes with what a load brings, or stores it."""
-    return min(_uses(part.outputs, order))
+def _behind(parts: Sequence[Part]) -> dict[Part, int]:
+    """How many parts there are on the longest way from each to the end, itself among them. Writers come first."""
+    found: dict[Part, int] = {}
+    for part in reversed(parts):
+        readers = [stream.reader for stream in part.outputs]
+        found[part] = 1 + max((found[reader] for reader in readers if reader is not None), default=0)
+    return found
 
 
-def _uses(streams: Sequence[Stream], order: dict[Part, int]) -> list[int]:
+def _most_behind(part: Part, behind: dict[Part, int]) -> int:
+    """What is behind the parts that compute with what a load brings, or store it."""
+    return max(_uses(part.outputs, behind))
+
+
+def _uses(streams: Sequence[Stream], behind: dict[Part, int]) -> list[int]:
     found: list[int] = []
     for stream in streams:
         reader = stream.reader
         assert reader is not None
-        found += [order[reader]] if isinstance(reader.does, Computing | Storing) else _uses(reader.outputs, order)
+        found += [behind[reader]] if isinstance(reader.does, Computing | Storing) else _uses(reader.outputs, behind)
     return found
 
 

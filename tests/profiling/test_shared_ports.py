@@ -8,7 +8,10 @@ from random import Random
 
 import pytest
 
-from penstock.compiler.plan.parts import Loading
+from penstock.compiler.design import Design
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import prepare
+from penstock.compiler.plan.parts import Loading, Part
 from penstock.compiler.plan.planner import Planner
 from penstock.compiler.plan.port_tasks import whole_bits
 from penstock.compiler.platforms import load_platform
@@ -53,6 +56,58 @@ def test_what_is_small_passes_before_the_weights_wanted_before_it() -> None:
     assert large, "the first layer's weights are too large to be held"
     assert all(bits <= whole_bits(1 << 17) for bits in sizes[: large[0]])
     assert large[0] > 0, "its bias is wanted after them, and passes before"
+
+
+def shared_loads(evaluator: Evaluator, design: Design) -> list[Part]:
+    """All loads that share ports, in turn."""
+    (kernel,) = Planner(evaluator.space.graph, evaluator.platform).plan(design).kernels
+    return sorted((part for part in kernel.parts if part.ports), key=lambda part: part.turn)
+
+
+def bits_of(part: Part) -> float:
+    """What each of its ports brings."""
+    assert isinstance(part.does, Loading)
+    words = part.does.transfer.words
+    return words.bits * words.kind.token_count / len(part.ports)
+
+
+@pytest.mark.parametrize("sizes", [(256, 256, 128, 512), (64, 320, 96, 256, 256), (512, 64, 512, 64, 512, 64)])
+def test_a_load_takes_the_ports_that_are_done_soonest(sizes: tuple[int, ...]) -> None:
+    """Small tensors before it do not push a striped one onto a port that brings another."""
+    evaluator = evaluator_of(layers(1, *sizes))
+    filled = dict.fromkeys((f"port{n}" for n in range(32)), 0.0)
+    loads = shared_loads(evaluator, with_ahead(evaluator, 1 << 17).design)
+    assert max(len(part.ports) for part in loads) > 1
+    for part in loads:
+        others = [bits for port, bits in filled.items() if port not in part.ports]
+        assert len(set(part.ports)) == len(part.ports)
+        assert max(filled[port] for port in part.ports) <= min(others, default=float("inf"))
+        for port in part.ports:
+            filled[port] += bits_of(part)
+
+
+def behind(part: Part) -> set[Part]:
+    """All that gets something of it, in the end."""
+    found, waiting = set[Part](), [part]
+    while waiting:
+        readers = [s.reader for s in waiting.pop().outputs if s.reader is not None and s.reader not in found]
+        found.update(readers)
+        waiting += readers
+    return found
+
+
+def test_of_two_branches_the_longer_one_is_loaded_first() -> None:
+    """Scores need the keys; what they weigh, the values, is later. No load waits for one behind it on its port."""
+    program = prepare(import_model("zoo:gpt2?size=small&mode=decode&cache=256"), "w8a8")
+    evaluator = Evaluator.create(program, "u55c", quantize="w8a8", options=TilingOptions(weights="stream"))
+    loads = shared_loads(evaluator, evaluator.space.design({}))
+    turns = {part.label: part.turn for part in loads}
+    assert turns["load_key_cache"] < turns["load_attn_mm_3_1"] < turns["load_value_cache"]
+    first = [next(p for p in (part.outputs[0].reader,) if p is not None) for part in loads]
+    for number, part in enumerate(loads):
+        for later, reader in zip(loads[number + 1 :], first[number + 1 :], strict=True):
+            if bits_of(part) * len(part.ports) > whole_bits(1 << 17):
+                assert first[number] not in behind(reader), (part.label, later.label)
 
 
 @pytest.mark.parametrize("seed", range(2))
