@@ -23,6 +23,7 @@ from tests.frontend.models import import_module, make, seeded
 
 CASES: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "sort": (turn_models.sorted_in_the_middle, 2),
+    "a stable sort": (turn_models.sorted_stably, 2),
     "two turns": (turn_models.twice, 3),
     "an expert": (turn_models.routed, 2),
     "a look-up": (turn_models.retrieved, 2),

@@ -14,6 +14,14 @@ def sorted_in_the_middle() -> nn.Module:
     return Lambda(lambda m, x: m.second(m.first(x).sort(-1)[0]), first=nn.Linear(8, 6), second=nn.Linear(6, 4))
 
 
+def sorted_stably() -> nn.Module:
+    """As ONNX's TopK is written."""
+    return Lambda(
+        lambda m, x: m.second(torch.sort(m.first(x), dim=-1, stable=True, descending=True)[0][:, :3]),
+        first=nn.Linear(8, 6), second=nn.Linear(3, 4),
+    )  # fmt: skip
+
+
 def twice() -> nn.Module:
     """Two turns, with light operations on either side, and what is behind them in the results."""
 
