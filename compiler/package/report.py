@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.record import Count, Cycles, From, LeftOut, Record, Share, check_evidence
-from penstock.compiler.package.report_judged import Accuracy, Language
+from penstock.compiler.package.report_judged import Accuracy, Language, WholeCheck
 from penstock.compiler.package.report_placement import CrossingInfo, DieInfo, PlacementReport, StoredInfo
 from penstock.compiler.package.report_search import (
     BoundInfo,
@@ -174,19 +174,6 @@ class PytorchCheck(Record):
     evidence: From = None
     note: str = ""
     reference: str = Field(default="PyTorch", description="who gave the answers that are compared with")
-
-
-class WholeCheck(Record):
-    """Host parts and emitted C++ together against PyTorch's whole model, on its example inputs."""
-
-    max_abs_error: float | None = Field(description="of float results; null: there are none")
-    tolerance: float | None
-    undefined: int = Field(default=0, description="float results that are NaN or infinite on one side alone")
-    indices: Count = Field(description="whole numbers among the results, such as the places of largest values")
-    indices_equal: Count
-    indices_must_equal: bool = Field(description="false for quantised designs: near ties may fall the other way")
-    ok: bool
-    evidence: Evidence = "simulated"
 
 
 class Verify(Record):

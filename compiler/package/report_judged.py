@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from penstock.compiler.evidence import Evidence
-from penstock.compiler.package.record import Ratio, Record
+from penstock.compiler.package.record import Count, Ratio, Record
 
 
 class Accuracy(Record):
@@ -28,3 +28,22 @@ class Language(Record):
     accelerator_perplexity: float
     loss: float = Field(description="accelerator's perplexity over the float model's, less 1")
     evidence: Evidence
+
+
+class WholeCheck(Record):
+    """Host parts and emitted C++ together against PyTorch's whole model, on its example inputs."""
+
+    max_abs_error: float | None = Field(description="of float results; null: there are none")
+    tolerance: float | None
+    undefined: int = Field(default=0, description="float results that are NaN or infinite on one side alone")
+    indices: Count = Field(description="whole numbers among the results, such as the places of largest values")
+    indices_equal: Count
+    indices_must_equal: bool = Field(description="false for quantised designs: near ties may fall the other way")
+    choices: Count = Field(
+        default=None,
+        description="whole numbers that the host computes between calls of the accelerator; where one of a quantised "
+        "design is not PyTorch's, what follows from it is not held against PyTorch, and the tolerance is null",
+    )
+    choices_equal: Count = None
+    ok: bool
+    evidence: Evidence = "simulated"

@@ -140,6 +140,8 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
         count = sum(len(operations) for _, operations in report.host.stages)
         whole = report.verify.whole
         agreed = "not compared" if whole is None else "as PyTorch" if whole.ok else "DIFFERS FROM PyTorch"
+        if whole is not None and whole.choices and whole.choices_equal != whole.choices:
+            agreed += f", {whole.choices_equal} of {whole.choices} choices between calls are PyTorch's"
         lines.append(f"host        {count} operations in PyTorch, listed in report.html; the whole: {agreed}")
     if report.accuracy is not None:
         found = report.accuracy

@@ -18,6 +18,21 @@ from tests.package.test_held import packaged
 MODELS = Path(turn_models.__file__)
 
 
+def test_a_choice_that_falls_otherwise_is_told_and_what_follows_is_not_judged(tmp_path: Path) -> None:
+    """Of a quantised design; without quantisation every choice is PyTorch's, and all numbers are held against it."""
+    _, checked = packaged("near_tie", tmp_path, "w8a8", MODELS)
+    whole = checked.verify.whole
+    assert whole is not None
+    assert whole.choices == 4
+    assert whole.choices_equal is not None
+    assert whole.choices_equal < whole.choices
+    assert whole.max_abs_error is not None
+    assert whole.max_abs_error > 0.3, "it is another expert"
+    assert whole.tolerance is None
+    assert whole.ok
+    assert checked.passed
+
+
 @pytest.mark.parametrize(
     ("reference", "make", "quantize"),
     [
@@ -33,6 +48,7 @@ def test_a_package_answers_as_pytorch_does(
     whole = checked.verify.whole
     assert whole is not None
     assert whole.ok
+    assert whole.choices == whole.choices_equal or quantize is not None
     assert checked.verify.csim.equal
     module, _ = make()
     with penstock_runtime.load(tmp_path / "package") as accelerator:

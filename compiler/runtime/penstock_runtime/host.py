@@ -76,10 +76,23 @@ class HostGraph:
 
     def run_around(self, inputs: Sequence[Any], call: Callable[[list[Any]], list[Array]]) -> list[Any]:
         """The model's results; `call` is the accelerator, in real numbers."""
+        sent, known = self.take_turns(inputs, call)
+        return self.after(known, call(sent))
+
+    def take_turns(
+        self, inputs: Sequence[Any], call: Callable[[list[Any]], list[Array]]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """All calls but the last: its inputs, and every value that is known by then."""
         sent, known = self.before(inputs)
         for turn in range(self.turns - 1):
             sent = self.between(turn, known, call(sent))
-        return self.after(known, call(sent))
+        return sent, known
+
+    def chosen(self, known: Mapping[str, Any]) -> list[Array]:
+        """Whole numbers and conditions that were computed between calls: what became of the rest hangs on them."""
+        names = [node["name"] for turn in self.document.get("between", ()) for node in turn["operations"]]
+        values = [known[name] for name in names if isinstance(known[name], self._torch.Tensor)]
+        return [value.numpy() for value in values if not value.is_floating_point()]
 
     def _sent(self, known: Mapping[str, Any]) -> list[Any]:
         """The accelerator's inputs in their order; zeros for those that the host makes later."""
