@@ -71,21 +71,5 @@ def routed_rows() -> tuple[nn.Module, torch.Tensor]:
     return make(routed), seeded((4, 8))
 
 
-def near_tie() -> tuple[nn.Module, torch.Tensor]:
-    """Two experts of opposite numbers: weights of their scores differ by a millionth, on either side of half a step of
-    int8, and what PyTorch thinks worse by a hair is better by 0.01 x in whole steps, where x > 0."""
-    module = make(routed)
-    with torch.no_grad():
-        router, experts = module.get_submodule("router"), module.get_submodule("experts")
-        assert isinstance(router, nn.Linear)
-        assert isinstance(experts, nn.Embedding)
-        router.weight[:2] = 0.0
-        router.weight[:2, 0] = 1.27
-        router.weight[:2, 1] = torch.tensor([0.0050005, 0.0049995])
-        router.bias[:] = torch.tensor([1.0, 1.0 + 1e-5, -9.0])
-        experts.weight[0] = -experts.weight[1]
-    return module, seeded((4, 8))
-
-
 def two_turns() -> tuple[nn.Module, torch.Tensor]:
     return make(twice), seeded((4, 8))
