@@ -25,7 +25,7 @@ _SINCE = text("""
 
 
 @dataclass(frozen=True, slots=True)
-class EventLine:
+class WrittenEvent:
     """An event as streams send it on, its data as the JSON text that the database has: nobody here looks into them."""
 
     id: int
@@ -70,12 +70,12 @@ class Events(Repository):
         statement = statement.order_by(events.c.id.desc()).limit(limit)
         return tuple(reversed(self._all(Event, statement)))
 
-    def since(self, known: Mapping[str, int], each: int) -> list[EventLine]:
+    def since(self, known: Mapping[str, int], each: int) -> list[WrittenEvent]:
         """For each run what came after an id, in order."""
         asked = {"runs": list(known), "lasts": list(known.values()), "each": each, "over": list(RUN_TERMINAL)}
         cursor = self.connection.execute(_SINCE, asked).cursor
         assert cursor is not None, "a SELECT has rows"
-        return [EventLine(*row) for row in cursor.fetchall()]
+        return [WrittenEvent(*row) for row in cursor.fetchall()]
 
     def newest_id(self, run_id: str | None = None) -> int:
         """The greatest id so far, of one run or of all; 0 if there is none."""

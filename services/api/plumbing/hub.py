@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from starlette.concurrency import run_in_threadpool
 
 from penstock.db import Database
-from penstock.db.repositories.events import EventLine
+from penstock.db.repositories.events import WrittenEvent
 from penstock.services.api.answers.problems import Problem
 
 TICK_SECONDS = 0.15
@@ -48,7 +48,7 @@ class _Watched:
     """It was deleted."""
     waiting: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
 
-    def add(self, event: EventLine, message: str) -> None:
+    def add(self, event: WrittenEvent, message: str) -> None:
         self.messages.append((event.id, message))
         self.newest, self.over = event.id, event.over
         while len(self.messages) > _KEPT:
@@ -64,7 +64,7 @@ class _Watched:
 class EventHub:
     """Lives on one event loop; its task runs only while somebody waits. `write` makes an event a message."""
 
-    def __init__(self, database: Database, max_streams: int, write: Callable[[EventLine], str]) -> None:
+    def __init__(self, database: Database, max_streams: int, write: Callable[[WrittenEvent], str]) -> None:
         self._database = database
         self._max_streams = max_streams
         self._write = write
@@ -176,7 +176,7 @@ class EventHub:
             self._failure = error
             self._wake_all()
 
-    def _take(self, found: Sequence[tuple[EventLine, str]]) -> bool:
+    def _take(self, found: Sequence[tuple[WrittenEvent, str]]) -> bool:
         """Keep what came and wake who waits for it; whether there may be more already."""
         count: Counter[str] = Counter()
         for event, message in found:
@@ -201,7 +201,7 @@ class EventHub:
         with self._database.begin() as tx:
             return tx.runs.missing(run_ids)
 
-    def _query(self, known: dict[str, int]) -> list[tuple[EventLine, str]]:
+    def _query(self, known: dict[str, int]) -> list[tuple[WrittenEvent, str]]:
         with self._database.begin() as tx:
             found = tx.events.since(known, BATCH)
         return [(event, self._write(event)) for event in found]

@@ -12,7 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
-from penstock.db.repositories.events import EventLine
+from penstock.db.repositories.events import WrittenEvent
 from penstock.db.schema.states import RUN_TERMINAL
 from penstock.services.api.answers.documents import event_out
 from penstock.services.api.answers.params import PROBLEMS, RunId
@@ -95,7 +95,7 @@ def list_events(
 
 
 async def _stream(
-    context: Context, run_id: str, last: int, events: Sequence[EventLine], over: bool
+    context: Context, run_id: str, last: int, events: Sequence[WrittenEvent], over: bool
 ) -> AsyncIterator[str]:
     """Sends what is known, then waits for more; a run's state is read with its events, so none is missed."""
     yield f"retry: {_RETRY_MILLISECONDS}\n\n"
@@ -115,14 +115,14 @@ async def _stream(
         news = kept or _as_news(*await run_in_threadpool(_after, context, run_id, last))
 
 
-def _as_news(events: Sequence[EventLine], last: int, over: bool) -> News:
+def _as_news(events: Sequence[WrittenEvent], last: int, over: bool) -> News:
     """What the database said, as a stream sends it; a full batch is not the end."""
     text = "".join(message(event) for event in events)
     full = len(events) >= BATCH
     return News(text, events[-1].id if events else last, over and not full, more=full)
 
 
-def _after(context: Context, run_id: str, last: int) -> tuple[Sequence[EventLine], int, bool]:
+def _after(context: Context, run_id: str, last: int) -> tuple[Sequence[WrittenEvent], int, bool]:
     try:
         events, over = _read(context, run_id, last)
     except RefusedError:  # it was deleted meanwhile
@@ -130,7 +130,7 @@ def _after(context: Context, run_id: str, last: int) -> tuple[Sequence[EventLine
     return events, last, over
 
 
-def _read(context: Context, run_id: str, last: int) -> tuple[Sequence[EventLine], bool]:
+def _read(context: Context, run_id: str, last: int) -> tuple[Sequence[WrittenEvent], bool]:
     with context.database.begin() as tx:
         run = find_run(tx, run_id)
         events = tx.events.since({run_id: last}, BATCH)
@@ -138,7 +138,7 @@ def _read(context: Context, run_id: str, last: int) -> tuple[Sequence[EventLine]
     return events, events[-1].over if events else run.state in RUN_TERMINAL
 
 
-def message(event: EventLine) -> str:
+def message(event: WrittenEvent) -> str:
     """An event as it goes out: the document of `event_out`, written without taking its data apart.
 
     Everything outside of ASCII is escaped, since some readers take more for the end of a line than the standard says.
