@@ -22,7 +22,7 @@ from penstock.services.supervisor.borrowed import borrowed_stack
 
 MODEL = "zoo:mlp?inputs=64&hidden=32,32"
 TRIALS = 60
-TIMEOUT_SECONDS = 600.0
+TIMEOUT_SECONDS = 300.0
 
 
 def run(only: str = "") -> Figures:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError, TimeoutError
 
 from penstock.db.repositories.artifacts import Artifacts
@@ -111,6 +112,7 @@ class Database:
             },
         )
         event.listen(made, "checkout", _refuse_dead)
+        event.listen(made, "handle_error", _renew_after_migration)
         return made
 
     @contextmanager
@@ -179,6 +181,14 @@ def _refuse_dead(connection: Any, *_: object) -> None:
         ended = True
     if ended:
         raise DisconnectionError
+
+
+def _renew_after_migration(met: ExceptionContext) -> None:
+    """A table that has another column now breaks every statement that a connection had prepared before, for good: such
+    a connection is dead too. A newer version migrates while programs of this one end what they had begun."""
+    error = met.original_exception
+    if isinstance(error, psycopg.Error) and error.diag.source_function == "RevalidateCachedQuery":
+        met.is_disconnect = True
 
 
 def normalise(url: str) -> str:

@@ -296,7 +296,10 @@ def _add_steps(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> None:
     """Insert steps with their edges. Edges into existing steps are allowed while those are blocked."""
     if not steps:
         return
-    created = tx.steps.create(run_id, steps)
+    waiting = {step.key for step in steps if step.needs} | {key for step in steps for key in step.needed_by}
+    created, queued = tx.steps.create(run_id, steps, waiting)
+    if queued:
+        tx.queues.announce()
     named = {key for step in steps for key in (*step.needs, *step.needed_by)}
     elsewhere = sorted(named - created.keys())
     ids = (tx.steps.ids_by_key(run_id, elsewhere) if elsewhere else {}) | created

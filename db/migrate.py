@@ -10,9 +10,17 @@ from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
 from penstock.db.database import normalise
+from penstock.db.schema.revision import newest_revision
 from penstock.db.schema.tables import SCHEMA, STUDY_SCHEMA
 
 _LOCK = 0x50656E73746F636B  # "Penstock"
+
+
+class NewerSchemaError(Exception):
+    """The database was brought up to date by a version that this one knows nothing of."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(f"the database has schema {found}, and this version knows none after {newest_revision()}")
 
 
 def migrate(url: str, revision: str = "head") -> None:
@@ -29,12 +37,20 @@ def migrate(url: str, revision: str = "head") -> None:
             for schema in (SCHEMA, STUDY_SCHEMA):
                 connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {schema}"))
             connection.commit()
+            _refuse_newer(connection)
             command.upgrade(_config(connection), revision)
             connection.commit()
         finally:
             connection.rollback()
             connection.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": _LOCK})
             connection.commit()
+
+
+def _refuse_newer(connection: Connection) -> None:
+    table = connection.execute(text(f"SELECT to_regclass('{SCHEMA}.alembic_version')")).scalar_one()
+    found = connection.execute(text(f"SELECT max(version_num) FROM {SCHEMA}.alembic_version")).scalar() if table else ""
+    if found and found > newest_revision():
+        raise NewerSchemaError(found)
 
 
 def _config(connection: Connection) -> Config:

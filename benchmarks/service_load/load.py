@@ -16,6 +16,7 @@ from benchmarks.service_load import WAITING
 from benchmarks.service_load.processes import memory_mb
 from benchmarks.service_load.requests import CpuMeter, at_rate, in_turn, row
 from benchmarks.service_load.streams import EventReader
+from penstock.compiler.errors import PenstockError
 from penstock.services.supervisor.borrowed import borrowed_stack
 from penstock.services.supervisor.protocol import allow_many_connections
 
@@ -23,6 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 POSTS_A_SECOND, POST_SECONDS = 50.0, 12.0
 IDLE_STREAMS, WATCHERS = 1000, 8
 PAGE_TIMES, CANCELLED = 12, 200
+LONGEST_SECONDS = 300.0
+"""A quiet machine takes one minute."""
+WITH_GOALS = 3
 _HTML = {"Accept": "text/html"}
 _SETTINGS = {
     "PENSTOCK_STEP_MODULES": "benchmarks.service_load.noop",
@@ -41,7 +45,7 @@ def measure_load(trials: int = 10_000, idle: int = IDLE_STREAMS) -> LoadFigures:
     """Everything that has a goal, on a service of its own."""
     allow_many_connections()
     with borrowed_stack(**_SETTINGS) as stack:
-        return asyncio.run(_Load(stack.url, stack.token, trials, idle).measure())
+        return asyncio.run(_Load(stack.url, stack.token, trials, idle).in_time())
 
 
 class _Load:
@@ -52,6 +56,17 @@ class _Load:
         headers = {"Authorization": f"Bearer {token}"}
         self.client = httpx.AsyncClient(base_url=url, headers=headers, timeout=120.0, limits=limits)
         self.rows: list[Mapping[str, Value]] = []
+
+    async def in_time(self) -> LoadFigures:
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                return await self.measure()
+        except TimeoutError:
+            done = ", ".join(str(row["measure"]) for row in self.rows) or "nothing"
+            raise PenstockError(
+                code="bench-failed", what=f"the load took longer than {LONGEST_SECONDS:.0f} s", where="service",
+                limit=f"measured until then: {done}", hint="run it on a machine that does nothing else",
+            ) from None  # fmt: skip
 
     async def measure(self) -> LoadFigures:
         async with self.client:
@@ -65,7 +80,7 @@ class _Load:
             summary: dict[str, Value] = {
                 "post_p95_ms": posted["p95_ms"], "post_cpu_ms": posted["cpu_ms"],
                 "noop_steps_per_s": steps_a_second, "event_p95_ms": event_p95,
-                "page_10k_ms": pages["p50_ms"], "page_10k_cpu_ms": pages["cpu_ms"], "page_10k_kb": pages["kb"],
+                **{f"page_10k_{name}": worst for name, worst in pages.items()},
                 "idle_streams": idle, "cancel_10k_ms": cancel_ms, **memory,
             }  # fmt: skip
         return LoadFigures(self.rows, summary)
@@ -125,12 +140,12 @@ class _Load:
         )
 
     async def _pages(self, run: str) -> Mapping[str, Value]:
-        """What a browser and a program ask first of a run of many trials; the page of the run is the figure."""
+        """What a browser and a program ask of a run of many trials; the worst of the first three is the figure."""
         asked = (
             ("page of the run", f"/runs/{run}", _HTML),
-            ("list of runs", "/runs", _HTML),
             ("front of the run", f"/v1/runs/{run}/front", {}),
             ("first page of its trials", f"/v1/runs/{run}/trials", {}),
+            ("list of runs", "/runs", _HTML),
             ("the run", f"/v1/runs/{run}", {}),
         )
         found: list[Mapping[str, Value]] = []
@@ -138,7 +153,10 @@ class _Load:
             with CpuMeter() as meter:
                 taken, size = await in_turn(lambda p=path, h=headers: self.client.get(p, headers=h), PAGE_TIMES)
             found.append(self._keep(row(f"{name}, {self.trials} trials", taken, meter, round(size / 1000, 1))))
-        return found[0]
+        return {
+            name: max(float(str(one[column])) for one in found[:WITH_GOALS])
+            for name, column in (("ms", "p95_ms"), ("first_ms", "first_ms"), ("cpu_ms", "cpu_ms"), ("kb", "kb"))
+        }
 
     async def _cancel(self) -> float:
         """A run of many trials that has just made them."""

@@ -12,7 +12,8 @@ import httpx
 from benchmarks.registry import Value
 from benchmarks.service_load.processes import cpu_seconds
 
-ANSWERING = ("api", "postgres")
+ANSWERING, LOAD = ("api", "postgres"), "load"
+"""Kinds of processes: those that answer, and what asks."""
 
 
 async def at_rate(
@@ -44,19 +45,23 @@ async def in_turn(ask: Callable[[], Awaitable[httpx.Response]], times: int) -> t
 
 
 class CpuMeter:
-    """Processor time of the service's processes for the length of a `with` block."""
+    """Processor time of the service's processes for the length of a `with` block; and of this one, the load."""
 
     def __enter__(self) -> CpuMeter:
-        self._before = cpu_seconds()
+        self._before = _so_far()
         self.spent: Mapping[str, float] = {}
         return self
 
     def __exit__(self, *_: object) -> None:
-        after = cpu_seconds()
+        after = _so_far()
         self.spent = {kind: after[kind] - self._before.get(kind, 0.0) for kind in after}
 
     def of(self, kinds: Sequence[str]) -> float:
         return sum(self.spent.get(kind, 0.0) for kind in kinds)
+
+
+def _so_far() -> Mapping[str, float]:
+    return {**cpu_seconds(), LOAD: time.process_time()}
 
 
 def row(measure: str, taken: Sequence[float], meter: CpuMeter, kb: float | None = None) -> Mapping[str, Value]:
@@ -65,9 +70,11 @@ def row(measure: str, taken: Sequence[float], meter: CpuMeter, kb: float | None 
     return {
         "measure": measure,
         "requests": len(ordered),
+        "first_ms": round(taken[0], 1),
         "p50_ms": round(statistics.median(ordered), 1),
         "p95_ms": round(ordered[int(0.95 * (len(ordered) - 1))], 1),
         "cpu_ms": round(meter.of(ANSWERING) / len(ordered) * 1000, 2),
         "api_cpu_ms": round(meter.of(("api",)) / len(ordered) * 1000, 2),
+        "load_cpu_ms": round(meter.of((LOAD,)) / len(ordered) * 1000, 2),
         "kb": kb,
     }

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import re
 import time
 from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import urlsplit
+
+_WRITTEN = re.compile(rb'"at":"([^"]+)"')
+"""When an event was written; what it tells has blanks behind its colons."""
 
 
 @dataclass
@@ -29,20 +32,26 @@ class EventReader:
             f"GET /v1/runs/{self.run_id}/events HTTP/1.1\r\nHost: {address.netloc}\r\n"
             f"Authorization: Bearer {self.token}\r\n\r\n".encode()
         )
+        rest = b""
         try:
-            while line := await reader.readline():
-                if line.startswith(b"retry:"):
+            while chunk := await reader.read(1 << 18):
+                whole, end, rest = (rest + chunk).rpartition(b"\n\n")
+                if b"retry:" in whole:
                     self.opened.set()
-                elif line.startswith(b"event: end"):
+                self._count(whole + end, timed)
+                if b"event: end" in whole:
                     self.ended = True
                     return
-                elif line.startswith(b"data:"):
-                    self.events += 1
-                    if timed:
-                        at = datetime.fromisoformat(json.loads(line[5:])["at"]).timestamp()
-                        self.late_ms.append((time.time() - at) * 1000)
         except ConnectionError:
             pass  # which `ended` tells
         finally:
             self.opened.set()
             writer.close()
+
+    def _count(self, messages: bytes, timed: bool) -> None:
+        """Looked through as a whole: taking each event apart would cost more than sending it did."""
+        written = _WRITTEN.findall(messages)
+        self.events += len(written)
+        if timed:
+            now = time.time()
+            self.late_ms += [(now - datetime.fromisoformat(at.decode()).timestamp()) * 1000 for at in written]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import cache
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Executable, Select, Table
@@ -47,14 +49,14 @@ class Repository:
         self.connection = scope.connection
 
     def _all(self, record: type[R], statement: Executable, values: Mapping[str, Any] | None = None) -> tuple[R, ...]:
-        return tuple(record(**row) for row in self.connection.execute(statement, values).mappings())
+        return tuple(_made(record, row) for row in self.connection.execute(statement, values).mappings())
 
     def _first(self, record: type[R], statement: Executable, values: Mapping[str, Any] | None = None) -> R | None:
         row = self.connection.execute(statement, values).mappings().first()
-        return None if row is None else record(**row)
+        return None if row is None else _made(record, row)
 
     def _only(self, record: type[R], statement: Executable, values: Mapping[str, Any] | None = None) -> R:
-        return record(**self.connection.execute(statement, values).mappings().one())
+        return _made(record, self.connection.execute(statement, values).mappings().one())
 
     def _pairs(self, statement: Select[Any, Any]) -> dict[str, Any]:
         return {key: value for key, value in self.connection.execute(statement)}  # noqa: C416
@@ -80,7 +82,19 @@ class Repository:
         rows = self.connection.execute(statement.limit(limit + 1)).mappings().all()
         shown = rows[:limit]
         cursor = str(cursor_of(shown[-1])) if len(rows) > limit else None
-        return Page(tuple(record(**row) for row in shown), cursor)
+        return Page(tuple(_made(record, row) for row in shown), cursor)
+
+
+def _made(record: type[R], row: Mapping[Any, Any]) -> R:
+    """A row as the record that this version knows. A newer version may have given the table further columns while this
+    one still ends what it had begun."""
+    known = _names_of(record)
+    return record(**{name: value for name, value in row.items() if name in known})
+
+
+@cache
+def _names_of(record: type[Any]) -> frozenset[str]:
+    return frozenset(field.name for field in fields(record))
 
 
 def number_cursor(cursor: str | None) -> int | None:

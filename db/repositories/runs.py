@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, exists, func, literal, null, or_, select, text, update
@@ -62,6 +62,11 @@ class Runs(Repository):
 
     def get(self, run_id: str) -> Run | None:
         return self._first(Run, select(runs).where(runs.c.id == run_id))
+
+    def missing(self, run_ids: Collection[str]) -> set[str]:
+        """Those of the runs that were deleted."""
+        kept = self.connection.execute(select(runs.c.id).where(runs.c.id.in_(run_ids))).scalars()
+        return set(run_ids) - set(kept)
 
     def lock(self, run_id: str) -> Run | None:
         """Lock the run's row until the end of the transaction. Take it before any step of the run."""

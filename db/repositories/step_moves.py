@@ -19,9 +19,9 @@ from penstock.db.schema.tables import steps
 _TYPES = {column.name: column.type.compile(postgresql.dialect()) for column in steps.columns}
 _JSON = {name for name, kind in _TYPES.items() if kind == "JSONB"}
 
-# The steps that a run begins with, their edges, their events and word to the dispatchers. What needs nothing is queued
-# from the start, which its events tell as the two moves that they are.
-BEGIN = text("""
+# Steps with their events. What needs nothing is queued from the start, which its events tell as the two moves that they
+# are: ten thousand trials that were first made and then moved took twice as long.
+_MADE = """
     WITH made AS (
         INSERT INTO penstock.steps (
             id, run_id, kind, key, queue, state, payload, may_fail, max_attempts, licence, queued_at
@@ -33,9 +33,6 @@ BEGIN = text("""
             licence text, waits boolean
         )
         RETURNING *
-    ), tied AS (
-        INSERT INTO penstock.step_edges (step_id, needs_id)
-        SELECT * FROM unnest(CAST(:ends AS text[]), CAST(:needs AS text[]))
     ), told AS (
         INSERT INTO penstock.events (run_id, kind, data, actor)
         SELECT :run, said, data, :actor FROM (
@@ -47,6 +44,14 @@ BEGIN = text("""
                 'from', 'blocked', 'to', 'queued', 'step', id, 'key', key, 'attempt', attempt, 'fence', fence
             ) FROM made WHERE state = 'queued'
         ) both_moves ORDER BY turn, id RETURNING id
+    )
+"""
+CREATE = text(f"{_MADE} SELECT count(*) FROM made WHERE state = 'queued'")
+# The steps that a run begins with, their edges too, and word to the dispatchers.
+BEGIN = text(f"""
+    {_MADE}, tied AS (
+        INSERT INTO penstock.step_edges (step_id, needs_id)
+        SELECT * FROM unnest(CAST(:ends AS text[]), CAST(:needs AS text[]))
     )
     SELECT made.*, (SELECT max(id) FROM told) AS last_event_id, (SELECT pg_notify(:channel, '')) AS woken
     FROM made ORDER BY made.id

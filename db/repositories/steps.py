@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -26,6 +27,7 @@ from penstock.db.repositories.step_moves import (
     BEGIN,
     CLAIM_NEXT,
     CLAIM_THIS,
+    CREATE,
     MOVES_OF_MANY,
     OUTLOOK,
     RETURN,
@@ -39,21 +41,6 @@ from penstock.db.schema.records import Json, NewStep, Page, Step
 from penstock.db.schema.states import STEP_TRANSITIONS, StepState, TransitionRefusedError
 from penstock.db.schema.tables import step_edges, steps
 
-# One statement for any number: a search has thousands of trials, and whoever waits for the run's lock waits for them.
-_CREATE = text("""
-    WITH made AS (
-        INSERT INTO penstock.steps (id, run_id, kind, key, queue, state, payload, may_fail, max_attempts, licence)
-        SELECT id, :run, kind, key, queue, 'blocked', payload, may_fail, max_attempts, licence
-        FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS row (
-            id text, kind text, key text, queue text, payload jsonb, may_fail boolean, max_attempts integer,
-            licence text
-        )
-        RETURNING id, key
-    )
-    INSERT INTO penstock.events (run_id, kind, data, actor)
-    SELECT :run, 'step.create', jsonb_build_object('from', NULL, 'to', 'blocked', 'step', id, 'key', key), :actor
-    FROM made ORDER BY id
-""")
 _CONNECT = text("""
     INSERT INTO penstock.step_edges (step_id, needs_id)
     SELECT * FROM unnest(CAST(:ends AS text[]), CAST(:needs AS text[]))
@@ -76,14 +63,20 @@ class Outlook:
 
 
 class Steps(Repository):
-    def create(self, run_id: str, new_steps: Sequence[NewStep]) -> dict[str, str]:
-        """Insert steps as blocked and return their ids by key; penstock.db.lifecycle adds edges and releases."""
+    def create(
+        self, run_id: str, new_steps: Sequence[NewStep], waiting: AbstractSet[str]
+    ) -> tuple[dict[str, str], int]:
+        """Insert steps; the keys of those that wait for others are given, whose edges penstock.db.lifecycle adds. The
+        rest is queued.
+
+        Returns their ids by key, and how many were queued. One statement for any number: a search has thousands of
+        trials, and whoever waits for the run's lock waits for them.
+        """
         self.scope.require_lock(run_id)
-        rows = [_row(step) for step in new_steps]
-        if rows:
-            values = {"run": run_id, "rows": json.dumps(rows), "actor": self.scope.actor}
-            self.connection.execute(_CREATE, values)
-        return {str(row["key"]): str(row["id"]) for row in rows}
+        rows = [_row(step) | {"waits": step.key in waiting} for step in new_steps]
+        values = {"run": run_id, "rows": json.dumps(rows), "actor": self.scope.actor}
+        queued = int(self.connection.execute(CREATE, values).scalar_one()) if rows else 0
+        return {str(row["key"]): str(row["id"]) for row in rows}, queued
 
     def begin(self, run_id: str, new_steps: Sequence[NewStep]) -> tuple[tuple[Step, ...], int]:
         """The steps that a run begins with, in one statement; with the id of the last event that tells of them.

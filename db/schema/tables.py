@@ -164,6 +164,7 @@ steps = Table(
     Column("licence", Text),
     Index("steps_counts", "run_id", "kind", "state"),
     Index("steps_queued", "run_id", "queue", "id", postgresql_where=text("state = 'queued'")),
+    Index("steps_next", "run_id", "id", postgresql_where=text("state = 'queued'")),
     Index(
         "steps_undone",
         "run_id",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from operator import le
 from typing import Protocol, TypeVar
 
 from penstock.compiler.errors import PenstockError
@@ -28,13 +29,18 @@ C = TypeVar("C", bound=Candidate)
 
 def pareto_front(candidates: Sequence[C]) -> list[C]:
     """The candidates to choose from that no other one beats in every objective; of equals the first by its setting."""
-    front: list[C] = []
     ranked = sorted(choosable(candidates), key=place_of)
-    for candidate in ranked:
-        mine = _values(candidate)
+    return [ranked[place] for place in unbeaten([_values(candidate) for candidate in ranked])]
+
+
+def unbeaten(values: Sequence[tuple[float, ...]]) -> list[int]:
+    """The places of those that no other one beats in every objective, the smallest first; of equals the first given."""
+    front: list[int] = []
+    for place in sorted(range(len(values)), key=values.__getitem__):
+        mine = values[place]
         rivals = front if len(mine) > 2 else front[-1:]  # of two objectives the second falls along the front
-        if not any(all(a <= b for a, b in zip(_values(kept), mine, strict=True)) for kept in rivals):
-            front.append(candidate)
+        if not any(all(map(le, values[kept], mine)) for kept in rivals):
+            front.append(place)
     return front
 
 

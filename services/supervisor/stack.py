@@ -19,6 +19,7 @@ from penstock.services.supervisor.postgres import EmbeddedPostgres
 from penstock.services.supervisor.process import Child
 from penstock.services.supervisor.redis import EmbeddedRedis
 from penstock.services.supervisor.server import EmbeddedServer
+from penstock.services.version import version
 
 HEALTH_PATH = "/v1/health"
 HEALTHY_SECONDS = 180.0  # a program that ends is noticed at once; this is for machines that are very busy
@@ -152,10 +153,17 @@ def migrate_database(url: str) -> None:
     """Bring the schema up to date. Imported here: a failed start before this point needs no driver."""
     from sqlalchemy.exc import SQLAlchemyError
 
-    from penstock.db.migrate import migrate
+    from penstock.db.migrate import NewerSchemaError, migrate
 
     try:
         migrate(url)
+    except NewerSchemaError as error:
+        raise PenstockError(
+            code="version-skew",
+            what=str(error),
+            limit=f"Penstock {version()}",
+            hint="start the version that brought it up to date, or restore a backup of before with `penstock restore`",
+        ) from None
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         raise PenstockError(

@@ -15,6 +15,8 @@ import httpx
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _LONGEST_URL = 2000
+_PROVIDERS = ipaddress.IPv6Network("2000::/3")
+_GATEWAY = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class TargetRefusedError(Exception):
@@ -77,10 +79,20 @@ def resolve(url: str, allowed: Sequence[str]) -> WebhookTarget:
 def _check_address(address: Address, allowed: Sequence[str], *, named: bool) -> None:
     if _inside(address, allowed):
         return
-    if not address.is_global or address.is_multicast:
+    if not _is_public(address):
         raise TargetRefusedError(f"{address} is a private address, and its network is not among the allowed targets")
     if not named:
         raise TargetRefusedError(f"{address} is not among the targets that this service allows")
+
+
+def _is_public(address: Address) -> bool:
+    """Whether everybody may be there. Of IPv6 that is what providers are given, without the forms that lead on to an
+    address of IPv4, which may be one of this network's; a gateway's is what it leads to."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address.is_global and not address.is_multicast
+    if address in _GATEWAY:
+        return _is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return address in _PROVIDERS and address.is_global and address.sixtofour is None
 
 
 def _inside(address: Address | None, allowed: Sequence[str]) -> bool:

@@ -1,4 +1,5 @@
-"""Whether this worker may work for that service: one schema, one version. Two that differ would misread each other."""
+"""Whether a worker or dispatcher may work for that service: one schema, one version. Two that differ would misread each
+other."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ from penstock.services.remote_store import check_answer
 from penstock.services.settings import Settings
 from penstock.services.version import version
 
+LOOK_SECONDS = 10.0
+"""Between two looks at the schema of a database that is worked with."""
 MIGRATION_SECONDS = 120.0
 """How long the schema may be older than the worker's: the service may be migrating it at this moment."""
 
@@ -35,9 +38,9 @@ def check_compatible(settings: Settings) -> None:
             if time.monotonic() > deadline:
                 raise PenstockError(
                     code="version-skew",
-                    what=f"the database has schema {found or 'none'}, and this worker needs {newest_revision()}",
-                    limit=f"worker of version {version()}",
-                    hint="migrate it with the version of this worker: `python -m penstock.services.supervisor.migrate`",
+                    what=f"the database has schema {found or 'none'}, and this program needs {newest_revision()}",
+                    limit=f"it is of version {version()}",
+                    hint="migrate it with this version: `python -m penstock.services.supervisor.migrate`",
                 )
             time.sleep(0.3)
     finally:
@@ -49,10 +52,25 @@ def refuse_newer(found: str) -> None:
     if found > newest_revision():
         raise PenstockError(
             code="version-skew",
-            what=f"the database has schema {found}, and this worker knows none after {newest_revision()}",
-            limit=f"worker of version {version()}",
-            hint="install the version that the API has, and start the worker again",
+            what=f"the database has schema {found}, and this program knows none after {newest_revision()}",
+            limit=f"it is of version {version()}",
+            hint="install the version that the API has, and start it again",
         )
+
+
+class SchemaWatch:
+    """Whether the schema is still one that this code knows; that of a service that was brought up to date is not."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._look_at = 0.0
+
+    def check(self, *, patience: float) -> None:
+        """Refuse a newer schema; the database is asked every few seconds at most."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            refuse_newer(self._database.run(lambda tx: tx.revision(), patience=patience))
+            self._look_at = now + LOOK_SECONDS
 
 
 def schema_of(database: Database) -> str | None:
@@ -86,5 +104,5 @@ def _check_service(settings: Settings) -> None:
             code="version-skew",
             what=f"the service is version {said.get('version')}, and this worker {version()}",
             where=settings.store_url,
-            hint="install the version that the API has, and start the worker again",
+            hint="install the version that the API has, and start it again",
         )

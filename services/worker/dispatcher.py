@@ -16,11 +16,13 @@ from types import FrameType
 
 import psycopg
 
+from penstock.compiler.errors import PenstockError
 from penstock.db import Database
 from penstock.db.database import is_transient
 from penstock.db.repositories.queues import CHANNEL
 from penstock.services.settings import SettingError, Settings
 from penstock.services.webhooks.sending import WebhookSender
+from penstock.services.worker.compatible import SchemaWatch, check_compatible
 from penstock.services.worker.logs import configure_logging
 from penstock.services.worker.publish import BROKER_ERRORS, Publisher
 from penstock.services.worker.reaper import reap_expired
@@ -29,8 +31,10 @@ from penstock.services.worker.sweep import sweep_everything
 
 log = logging.getLogger(__name__)
 
+CLOCK_FILE = "clock.json"
+"""In the data folder: what dispatchers saw of the machine's clock."""
 _LONGEST_PAUSE = 5.0
-_SWEEP_SECONDS = 600.0
+_SWEEP_SECONDS, _FIRST_SWEEP_SECONDS = 600.0, 15.0
 _LOOK_SECONDS = 0.5
 _LEAST_PAUSE = 0.02
 """Between two looks: many steps that are queued one after the other wake the workers once."""
@@ -41,15 +45,26 @@ class Dispatcher:
         self._settings = settings
         self._database = Database(settings.require_database_url(), application="penstock dispatcher", pool_size=2)
         self._publisher = Publisher(self._database, settings)
+        self._schema = SchemaWatch(self._database)
         self._listener: psycopg.Connection | None = None
         self._reap_at = 0.0
-        self._clock = SteadyClock()
-        self._sweep_at = time.monotonic() + _SWEEP_SECONDS
+        self._clock = SteadyClock(kept=settings.home / CLOCK_FILE)
+        self._sweep_at = time.monotonic() + max(_FIRST_SWEEP_SECONDS, _SWEEP_SECONDS - self._clock.unseen())
         self._webhooks = WebhookSender(settings)
         self.stopping = threading.Event()
 
     def run(self) -> None:
+        """Until it is told to stop, or the service is brought up to a version that this one does not know."""
         self._webhooks.start()
+        try:
+            self._go_on()
+        finally:
+            self._webhooks.stop()
+            self._close_listener()
+            self._publisher.reset()
+            self._database.close()
+
+    def _go_on(self) -> None:
         pause = 0.1
         while not self.stopping.is_set():
             try:
@@ -62,12 +77,9 @@ class Dispatcher:
                 if not is_transient(error) and not isinstance(error, psycopg.OperationalError):
                     raise
                 pause = self._recover("the database", error, pause)
-        self._webhooks.stop()
-        self._close_listener()
-        self._publisher.reset()
-        self._database.close()
 
     def _turn(self) -> None:
+        self._schema.check(patience=0.0)  # outages are dealt with by who called
         now = time.monotonic()
         if now >= self._reap_at:
             self._reap_at = now + self._settings.reaper_seconds * random.uniform(0.8, 1.2)
@@ -104,8 +116,10 @@ class Dispatcher:
 def main() -> int:
     configure_logging()
     try:
-        dispatcher = Dispatcher(Settings.from_environment())
-    except SettingError as error:
+        settings = Settings.from_environment()
+        dispatcher = Dispatcher(settings)
+        check_compatible(settings)
+    except (SettingError, PenstockError) as error:
         log.error("%s", error)
         return 2
 
@@ -114,7 +128,11 @@ def main() -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    dispatcher.run()
+    try:
+        dispatcher.run()
+    except PenstockError as error:
+        log.error("nothing is dispatched any more: %s", error)
+        return 2
     return 0
 
 

@@ -29,7 +29,7 @@ from penstock.services.steps.version import code_version
 from penstock.services.store import TREE_MEDIA_TYPE, MissingContentError
 from penstock.services.worker import shutdown
 from penstock.services.worker.claimed import Claimed, PortionSizes
-from penstock.services.worker.compatible import refuse_newer
+from penstock.services.worker.compatible import SchemaWatch
 from penstock.services.worker.heartbeat import STOPPED, Heartbeat
 from penstock.services.worker.private_folders import PrivateFolders
 from penstock.services.worker.room import WAIT_SECONDS, came_from_a_full_disk, has_room
@@ -38,7 +38,7 @@ from penstock.services.worker.witness import DutyNotes
 log = logging.getLogger(__name__)
 
 STEPS_A_MESSAGE, SECONDS_A_MESSAGE = 20, 1.0
-FULL_DISK_PAUSE, SCHEMA_SECONDS = 2.0, 10.0
+FULL_DISK_PAUSE = 2.0
 
 WriteEnd = Callable[[Transaction], object]
 _claims = itertools.count(1)
@@ -55,7 +55,7 @@ class Executor:
         self._patience = settings.outage_seconds
         self._strides = PortionSizes()
         self._folders = PrivateFolders()
-        self._look_at = 0.0
+        self._schema = SchemaWatch(self.database)
         self._run: Run | None = None
         """As it was at the claim of the step."""
         self._model: Model | None = None
@@ -92,18 +92,14 @@ class Executor:
         return True
 
     def _is_current(self) -> bool:
-        """Whether the schema is still the one that this code knows; a service that was brought up to date is not."""
-        now = time.monotonic()
-        if now < self._look_at:
-            return True
+        """Whether the schema is still one that this code knows; else the worker comes to its end."""
         try:
-            refuse_newer(self.database.run(lambda tx: tx.revision(), patience=self._patience))
+            self._schema.check(patience=self._patience)
         except PenstockError as error:
             log.error("no step is begun, and this worker ends: %s", error)
             shutdown.drain()
             os.kill(os.getppid(), signal.SIGUSR1)  # the main process drains, and ends
             return False
-        self._look_at = now + SCHEMA_SECONDS
         return True
 
     def _claim(self) -> tuple[Step, ...]:

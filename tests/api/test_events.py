@@ -43,7 +43,7 @@ def test_a_finished_run_is_told_whole_and_ends(client: httpx.Client, seeder: See
     assert events[-1]["kind"] == "run.succeed"
     ids = [event["id"] for event in events]
     assert ids == sorted(set(ids))
-    assert [event["id"] for event in client.get(f"/v1/runs/{run.id}/history?limit=500").json()["items"]] == ids
+    assert client.get(f"/v1/runs/{run.id}/history?limit=500").json()["items"] == events, "documents are the same"
     middle = ids[len(ids) // 2]
     rest, _ = read_stream(client, f"/v1/runs/{run.id}/events", **{"Last-Event-ID": str(middle)})
     assert [event["id"] for event in rest] == [number for number in ids if number > middle]
@@ -51,6 +51,17 @@ def test_a_finished_run_is_told_whole_and_ends(client: httpx.Client, seeder: See
     assert again == rest
     over = client.get(f"/v1/runs/{run.id}/events", headers={"Last-Event-ID": str(ids[-1])})
     assert (over.status_code, over.content) == (204, b"")
+
+
+def test_a_stream_tells_whatever_words_an_event_has(client: httpx.Client, seeder: Seeder) -> None:
+    """Some readers of streams take more letters for the end of a line than the standard does."""
+    words = 'Größe\u2028"\x85\\ \n \ud83d\ude00'.encode("utf-16", "surrogatepass").decode("utf-16")
+    run = seeder.run(name=words)
+    seeder.cancel(run)
+    events, names = read_stream(client, f"/v1/runs/{run.id}/events")
+    assert names == ["end"]
+    assert events == client.get(f"/v1/runs/{run.id}/history").json()["items"]
+    assert events[0]["data"]["name"] == words
 
 
 def test_events_arrive_as_they_happen(client: httpx.Client, seeder: Seeder) -> None:

@@ -168,6 +168,10 @@ def test_requests_that_carry_no_model(shared_client: httpx.Client) -> None:
     form = {"Content-Type": "multipart/form-data; boundary=x"}
     check_problem(shared_client.post("/v1/models", content=b"garbage\r\n\r\n", headers=form), "malformed-body", 400)
     check_problem(shared_client.post("/v1/models", content=b"--x--", headers=form), "model-file-missing", 422, "file=@")
+    nameless = b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\nabc\r\n' * 20 + b"--x--"
+    check_problem(shared_client.post("/v1/models", content=nameless, headers=form), "model-file-missing", 422, "file=@")
+    many = nameless.removesuffix(b"--x--") * 20 + b"--x--"
+    check_problem(shared_client.post("/v1/models", content=many, headers=form), "malformed-body", 400, "259")
     plain = {"Content-Type": "multipart/form-data"}
     check_problem(shared_client.post("/v1/models", content=b"", headers=plain), "malformed-body", 400)
 

@@ -43,7 +43,7 @@ def test_only_its_owner_lets_a_run_go(make_client: MakeClient, seeder: Seeder, s
 
 
 def test_a_stream_ends_with_its_run(client: httpx.Client, seeder: Seeder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.services.api.routes.events.KEEP_ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr("penstock.services.api.plumbing.hub.DELETED_SECONDS", 0.2)
     waiting = seeder.run()
     with client.stream("GET", f"/v1/runs/{waiting.id}/events") as stream:
         lines = stream.iter_lines()

@@ -239,6 +239,17 @@ def test_a_database_that_is_away_is_a_503(make_client: MakeClient, settings: Set
     assert "the database does not answer" in page.text
 
 
+def test_an_older_api_says_that_it_should_not_be_asked(client: httpx.Client, database: Database) -> None:
+    """Where two versions run on one database, whoever shares out requests learns which one is behind."""
+    assert client.get("/healthz").text == "ok\n"
+    with database.begin() as tx:
+        tx.connection.exec_driver_sql("UPDATE penstock.alembic_version SET version_num = '0999'")
+    ready, health = client.get("/healthz"), client.get("/v1/health")
+    assert (ready.status_code, health.status_code) == (503, 503)
+    assert "the database has schema 0999, and this version knows none after" in ready.text
+    assert "schema 0999" in health.json()["database"]["detail"]
+
+
 def test_health_tells_each_part(
     make_client: MakeClient,
     settings: Settings,

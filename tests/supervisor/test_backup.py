@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from penstock.compiler.errors import PenstockError
 from penstock.db import Database
+from penstock.db.schema.revision import newest_revision
 from penstock.services.jobs.removal import collect_content
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
@@ -130,7 +131,7 @@ def test_what_is_damaged_or_foreign_is_refused(filled: Database, settings: Setti
         (content, flipped, "damaged"),
         ("manifest.json", lambda _: b"{}", "not one of a Penstock backup"),
         ("manifest.json", swapped(b'"version": 1', b'"version": 9'), "later Penstock"),
-        ("manifest.json", swapped(b'"0009"', b'"9999"'), "later Penstock"),
+        ("manifest.json", swapped(f'"{newest_revision()}"'.encode(), b'"9999"'), "later Penstock"),
     ]
     for name, change, words in cases:
         before = (target / name).read_bytes()

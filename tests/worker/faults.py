@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -22,39 +22,53 @@ from penstock.services.supervisor.redis import EmbeddedRedis
 from tests.fixtures.service import Service
 from tests.fixtures.waiting import QUIET_SECONDS
 
+Fault = Callable[[random.Random, float], None]
 FORWARD = Path(__file__).with_name("forward.py")
 
 
 class Faults:
-    """A service with servers of its own, two workers, and one whose only way to them is a wire that can be cut."""
+    """A service with servers of its own, workers, and one whose only way to them is a wire that can be cut."""
 
     def __init__(
-        self, service: Service, postgres: EmbeddedPostgres, embedded: EmbeddedRedis, listener: socket.socket
+        self,
+        service: Service,
+        postgres: EmbeddedPostgres,
+        embedded: EmbeddedRedis,
+        listener: socket.socket,
+        near_workers: int,
     ) -> None:
         self.service, self.postgres, self.redis, self.listener = service, postgres, embedded, listener
         self.wire = self._wire()
         self.far = self._far_environment()
         self.dispatcher = service.dispatcher()
         self.api = self._start_api()
-        self.workers = [service.worker(), service.worker(), service.worker(**self.far)]
+        self.workers = [*(service.worker() for _ in range(near_workers)), service.worker(**self.far)]
         self.played: list[str] = []
-
-    def play(self, rng: random.Random) -> None:
-        """One fault, drawn by lot, and for how long."""
-        faults: list[Callable[[random.Random, float], None]] = [
+        self.all: tuple[Fault, ...] = (
             self.kill_worker, self.freeze_worker, self.freeze_worker_children, self.kill_dispatcher,
             self.freeze_dispatcher, self.kill_api, self.wipe_redis, self.restart_redis, self.lock_redis,
             self.kill_postgres, self.use_up_connections, self.cut_wire,
-        ]  # fmt: skip
-        fault = rng.choice(faults)
+        )  # fmt: skip
+
+    def play(self, rng: random.Random) -> None:
+        """One fault, drawn by lot, and for how long."""
+        fault = rng.choice(self.all)
+        self.cause(fault, rng, rng.uniform(0.2, 4.0))  # a lease is 2 s: some faults end before it, some after
+
+    def cause(self, fault: Fault, rng: random.Random, seconds: float) -> None:
         self.played.append(fault.__name__)
-        fault(rng, rng.uniform(0.2, 4.0))  # a lease is 2 s: some faults end before it, some after
+        fault(rng, seconds)
+
+    def shuffled(self, rng: random.Random) -> Iterator[Fault]:
+        """Without end, and each of them before any comes again."""
+        while True:
+            yield from rng.sample(self.all, len(self.all))
 
     def kill_worker(self, rng: random.Random, seconds: float) -> None:
         number = rng.randrange(len(self.workers))
         self.service.kill(self.workers[number])
         time.sleep(seconds)
-        self.workers[number] = self.service.worker(**(self.far if number == 2 else {}))
+        self.workers[number] = self.service.worker(**(self.far if number == len(self.workers) - 1 else {}))
 
     def freeze_worker(self, rng: random.Random, seconds: float) -> None:
         """As a machine that swaps, or a laptop that sleeps: it comes back with leases that others have."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,11 @@ from penstock.db.schema.records import NewStep, Step
 from penstock.services.jobs.removal import GRACE_SECONDS
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
+from penstock.services.worker import dispatcher
 from penstock.services.worker.reaper import LONGEST_LEASES, reap_expired
-from penstock.services.worker.steady import SteadyClock
+from penstock.services.worker.steady import LONGEST_BLINK, SteadyClock
 from penstock.services.worker.sweep import sweep_everything
+from tests.fixtures.waiting import wait_until
 
 
 @pytest.fixture
@@ -51,17 +55,70 @@ def test_a_clock_is_believed_for_as_long_as_it_was_not_set() -> None:
     assert watched.seconds() == 600
 
 
+def test_who_is_started_anew_each_few_minutes_comes_to_believe_the_clock_all_the_same(tmp_path: Path) -> None:
+    clocks, boot = Clocks(), "first"
+
+    def started() -> SteadyClock:
+        return SteadyClock(lambda: clocks.now, lambda: clocks.steady, kept=tmp_path / "clock.json", boot=lambda: boot)
+
+    started()
+    for _ in range(20):
+        clocks.pass_by(300)
+        assert started().unseen() <= 600, "whoever begins looks soon, if nobody has for long"
+        if started().unseen() >= 600:
+            started().seconds()
+    assert started().seconds() == 6000
+    clocks.now += 7200  # set while nobody ran
+    clocks.pass_by(10)
+    assert started().seconds() == 0
+    clocks.pass_by(600)
+    assert started().seconds() == 600
+    clocks.pass_by(2 * LONGEST_BLINK)  # in which it may have been set, and set right again
+    assert started().seconds() == 0
+    clocks.pass_by(600)
+    boot, clocks.steady = "second", 5.0
+    assert started().seconds() == 0
+    for broken in ("", "[]", '{"boot": "second"}', '{"boot": "second", "ahead": "x", "since": 1, "looked": 2}'):
+        (tmp_path / "clock.json").write_text(broken)
+        assert started().seconds() == 0
+
+
+def test_a_clock_whose_file_cannot_be_kept_is_watched_all_the_same(tmp_path: Path) -> None:
+    clocks = Clocks()
+    watched = SteadyClock(lambda: clocks.now, lambda: clocks.steady, kept=tmp_path / "gone" / "clock.json")
+    clocks.pass_by(600)
+    assert watched.seconds() == 600
+
+
+def test_a_dispatcher_that_was_just_started_removes_old_content(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those before it watched the clock for long enough, and none of them came to sweep."""
+    ContentStore(settings.store_folder).put_bytes(b"no row names it")
+    _make_old(settings.store_folder)
+    now = time.monotonic()
+    for ago in (GRACE_SECONDS + 700, 3000, 2000, 700):
+        kept, ahead = settings.home / dispatcher.CLOCK_FILE, time.time() - now
+        SteadyClock(lambda t=now - ago + ahead: t, lambda t=now - ago: t, kept=kept).seconds()
+    monkeypatch.setattr(dispatcher, "_FIRST_SWEEP_SECONDS", 0.0)
+    one = dispatcher.Dispatcher(replace(settings, redis_url="redis://127.0.0.1:1/0"))
+    running = threading.Thread(target=one.run)
+    running.start()
+    try:
+        wait_until(lambda: not any(path.is_file() for path in settings.store_folder.rglob("*")))
+    finally:
+        one.stopping.set()
+        running.join()
+
+
 def test_content_of_a_moment_ago_stays_when_the_clock_is_put_forward(database: Database, settings: Settings) -> None:
     """To a clock two hours ahead, all that was stored before is older than the hour that a row may take to come."""
     store = ContentStore(settings.store_folder)
     stored = store.put_bytes(b"its row comes in a second")
-    before = time.time() - 2 * GRACE_SECONDS
-    for path in settings.store_folder.rglob("*"):
-        os.utime(path, (before, before))
+    _make_old(settings.store_folder)
     sweep_everything(settings, database, steady_seconds=GRACE_SECONDS - 1)
     assert store.renew(stored.sha256)
-    for path in settings.store_folder.rglob("*"):
-        os.utime(path, (before, before))
+    _make_old(settings.store_folder)
     sweep_everything(settings, database, steady_seconds=GRACE_SECONDS)
     assert not store.renew(stored.sha256)
 
@@ -94,6 +151,12 @@ def test_a_database_clock_that_was_put_forward_costs_no_attempt(database: Databa
         assert (after.state, after.attempt) == ("queued", 0)
         assert tx.steps.heartbeat({step.id: step.fence}, settings.lease_seconds) == {}
         assert lifecycle.finish_many(tx, step.run_id, [(step, lifecycle.StepOutcome({}))]) == set()
+
+
+def _make_old(folder: Path) -> None:
+    before = time.time() - 2 * GRACE_SECONDS
+    for path in folder.rglob("*"):
+        os.utime(path, (before, before))
 
 
 def _running(database: Database) -> Step:

@@ -1,7 +1,8 @@
 """Faults by lot, round after round, while twenty runs of four owners and one of many trials are under way.
 
-Whatever happens: nothing is lost, nothing counts twice, no move is illegal, nothing is left behind. `--rounds 200`
-plays as many; `--trials 10000` makes the large run as large. Rounds are drawn from `--seed`.
+Whatever happens: nothing is lost, nothing counts twice, no move is illegal, nothing is left behind. Twenty short rounds
+are always played. Of the long ones `--rounds 200` plays as many; `--trials 10000` makes the large run as large, and
+`--seed` draws others.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import random
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from sqlalchemy import text
@@ -27,16 +28,17 @@ from tests.fixtures.processes import working_in
 from tests.fixtures.service import Service, assert_legal
 from tests.worker.faults import Faults
 
-pytestmark = pytest.mark.slow
-
 BODIES = "benchmarks.service_load.noop"
 OWNERS = ("ann", "ben", "cem", "dot")
 IN_FLIGHT, FEW_TRIALS = 20, 4
+SHORT_ROUNDS, SHORT_SECONDS, LONG_SECONDS, TRIALS_BESIDE_SHORT = 20, (0.05, 0.3), 2.5, 60
+"""A lease is 2 s: of the short rounds every seventh outlasts it."""
 
 
-@pytest.fixture
-def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faults]:
-    """Postgres is started as in production, since a kill -9 must not cost it a commit."""
+@pytest.fixture(params=[2])
+def faults(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Faults]:
+    """Postgres is started as in production, since a kill -9 must not cost it a commit. The parameter is how many
+    workers there are beside the one behind the wire."""
     folder = open_folder()
     postgres = EmbeddedPostgres(folder / "pg", folder / "p")
     redis = EmbeddedRedis(folder / "redis", folder / "r")
@@ -47,7 +49,7 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faults]:
         redis.start()
         migrate(postgres.url)
         service = Service(tmp_path_factory.mktemp("home"), Database(postgres.url), redis, BODIES)
-        yield Faults(service, postgres, redis, listener)
+        yield Faults(service, postgres, redis, listener, request.param)
     finally:
         if service is not None:
             service.end()
@@ -91,13 +93,34 @@ class Runs:
         return any(self.service.run_of(run).state not in RUN_TERMINAL for run in (*self.going, self.large))
 
 
+@pytest.mark.slow
 def test_faults_by_lot_cost_nothing(faults: Faults, request: pytest.FixtureRequest) -> None:
     rounds, many, seed = (int(request.config.getoption(name) or 0) for name in ("--rounds", "--trials", "--seed"))
-    service, rng = faults.service, random.Random(seed)
+    rng = random.Random(seed)
+    _play_rounds(faults, rng, rounds, many, lambda: faults.play(rng))
+
+
+@pytest.mark.parametrize("faults", [1], indirect=True)
+def test_twenty_short_faults_cost_nothing(faults: Faults) -> None:
+    """Every kind of fault at least once, each for a moment."""
+    rng = random.Random(20)
+    kinds = faults.shuffled(rng)
+
+    def play() -> None:
+        outlasts = len(faults.played) % 7 == 6
+        faults.cause(next(kinds), rng, LONG_SECONDS if outlasts else rng.uniform(*SHORT_SECONDS))
+
+    _play_rounds(faults, rng, SHORT_ROUNDS, TRIALS_BESIDE_SHORT, play)
+    assert set(faults.played) == {fault.__name__ for fault in faults.all}
+
+
+def _play_rounds(faults: Faults, rng: random.Random, rounds: int, many: int, play: Callable[[], None]) -> None:
+    """After each fault something must happen again; at the end every run has succeeded, and nothing is left."""
+    service = faults.service
     runs = Runs(service, many)
     for _ in range(rounds):
         runs.fill(rng)
-        faults.play(rng)
+        play()
         before = service.last_event()
         service.until(lambda before=before: service.last_event() > before or not runs.open(), lambda: _explain(faults))
     for run_id in runs.asked:

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from penstock.db import Transaction
-from penstock.db.repositories.trials import TrialMark, TrialRow
+from penstock.db.repositories.trials import TrialRow
 from penstock.db.schema.records import Page, Run
-from penstock.dse.evaluation.choosing import pareto_front
+from penstock.dse.evaluation.choosing import unbeaten
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, OBJECTIVES
 from penstock.services.api.answers.documents import chosen_trial
 from penstock.services.api.answers.params import check_cursor
 from penstock.services.api.answers.schemas import FrontTrial, TrialFront
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A trial that keeps every limit, as choosing sees it."""
-
-    mark: TrialMark
-    values: tuple[float, ...]
-    params: dict[str, int | str | bool] = field(default_factory=dict[str, int | str | bool])
-    """Left out: of equals the first by number is kept."""
-    constraints: dict[str, float] = field(default_factory=dict[str, float])
-    feasible: bool = True
 
 
 def trial_page(tx: Transaction, run: Run, sort: str, cursor: str | None, limit: int) -> Page[TrialRow]:
@@ -47,14 +34,15 @@ def front_out(tx: Transaction, run: Run, asked: Sequence[str] | None) -> TrialFr
         if mark.state == "complete" and all(figure in mark.figures for figure in figures)
     ]  # fmt: skip
     evidence = Counter(mark.evidence for mark in marks).most_common(1)[0][0] if marks else None
-    compared = [Compared(m, tuple(m.figures[f] for f in figures)) for m in marks if m.evidence == evidence]
+    compared = [mark for mark in marks if mark.evidence == evidence]
+    front = unbeaten([tuple(mark.figures[figure] for figure in figures) for mark in compared])
     chosen = chosen_trial(run)
     return TrialFront(
         objectives=names,
         evidence=evidence,
         compared=len(compared),
         items=[
-            FrontTrial(number=one.mark.number, figures=dict(one.mark.figures), chosen=one.mark.number == chosen)
-            for one in pareto_front(compared)
+            FrontTrial(number=one.number, figures=dict(one.figures), chosen=one.number == chosen)
+            for one in (compared[place] for place in front)
         ],
     )

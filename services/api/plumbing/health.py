@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
 
 from penstock.db import Database
+from penstock.db.schema.revision import newest_revision
 from penstock.services.api.answers.health import HealthOut, PartHealth, QueueHealth, WorkerHealth
 from penstock.services.api.plumbing.context import Context
 from penstock.services.version import version
@@ -119,8 +120,23 @@ def workers_of(database: Database, look: HealthLook) -> list[WorkerHealth]:
     return _workers(look.workers, leases)
 
 
+def schema_problem(database: Database) -> str:
+    """Why this process should not be asked although the database answers; empty if there is no reason."""
+    try:
+        with database.begin() as tx:
+            found = tx.revision()
+    except ProgrammingError:
+        return "has no schema yet"
+    except SQLAlchemyError:
+        return "does not answer"
+    known = newest_revision()
+    return f"has schema {found}, and this version knows none after {known}" if found > known else ""
+
+
 def _database(database: Database) -> tuple[PartHealth, list[QueueHealth], dict[str, tuple[int, datetime]]]:
     started = time.perf_counter()
+    if problem := schema_problem(database):
+        return PartHealth(status="down", detail=problem), [], {}
     try:
         with database.begin() as tx:
             waiting = tx.queues.depths()

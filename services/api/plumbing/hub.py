@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from starlette.concurrency import run_in_threadpool
 
 from penstock.db import Database
-from penstock.db.schema.records import Event
+from penstock.db.repositories.events import WrittenEvent
 from penstock.services.api.answers.problems import Problem
 
 TICK_SECONDS = 0.15
+DELETED_SECONDS = 10.0
+"""Between two looks whether runs were deleted, which is no event: one for all of them, however many follow them."""
 BATCH = 500
 _KEPT = 4 * BATCH
 
@@ -42,11 +44,13 @@ class _Watched:
     newest: int
     messages: deque[tuple[int, str]] = field(default_factory=deque[tuple[int, str]])
     over: bool = False
+    gone: bool = False
+    """It was deleted."""
     waiting: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
 
-    def add(self, event: Event, message: str, over: bool) -> None:
+    def add(self, event: WrittenEvent, message: str) -> None:
         self.messages.append((event.id, message))
-        self.newest, self.over = event.id, over
+        self.newest, self.over = event.id, event.over
         while len(self.messages) > _KEPT:
             self.first = self.messages.popleft()[0]
 
@@ -60,7 +64,7 @@ class _Watched:
 class EventHub:
     """Lives on one event loop; its task runs only while somebody waits. `write` makes an event a message."""
 
-    def __init__(self, database: Database, max_streams: int, write: Callable[[Event], str]) -> None:
+    def __init__(self, database: Database, max_streams: int, write: Callable[[WrittenEvent], str]) -> None:
         self._database = database
         self._max_streams = max_streams
         self._write = write
@@ -117,7 +121,7 @@ class EventHub:
         watched = self._watched[run_id]
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout
-        while watched.newest <= after and not self._closed and self._failure is None:
+        while watched.newest <= after and not (watched.gone or self._closed) and self._failure is None:
             future: asyncio.Future[None] = loop.create_future()
             watched.waiting.add(future)
             try:
@@ -141,7 +145,7 @@ class EventHub:
                 break
             found.append((number, message))
         if not found:
-            return News("", after, over=False)
+            return News("", after, over=watched.gone)
         return News("".join(message for _, message in reversed(found)), found[0][0], watched.over)
 
     async def close(self) -> None:
@@ -157,7 +161,12 @@ class EventHub:
 
     async def _poll(self) -> None:
         try:
+            loop = asyncio.get_running_loop()
+            look_at = loop.time() + DELETED_SECONDS
             while self._listeners and not self._closed:
+                if loop.time() >= look_at:
+                    self._let_go(await run_in_threadpool(self._missing, list(self._watched)))
+                    look_at = loop.time() + DELETED_SECONDS
                 known = {run_id: watched.newest for run_id, watched in self._watched.items()}
                 found = await run_in_threadpool(self._query, known)
                 if not self._take(found):
@@ -167,23 +176,32 @@ class EventHub:
             self._failure = error
             self._wake_all()
 
-    def _take(self, found: Sequence[tuple[Event, bool, str]]) -> bool:
+    def _take(self, found: Sequence[tuple[WrittenEvent, str]]) -> bool:
         """Keep what came and wake who waits for it; whether there may be more already."""
         count: Counter[str] = Counter()
-        for event, over, message in found:
+        for event, message in found:
             watched = self._watched.get(event.run_id)
             if watched is not None and event.id > watched.newest:
-                watched.add(event, message, over)
+                watched.add(event, message)
                 count[event.run_id] += 1
         for run_id in count:
             self._watched[run_id].wake()
         return any(events >= BATCH for events in count.values())
 
+    def _let_go(self, deleted: set[str]) -> None:
+        for run_id in deleted & self._watched.keys():
+            self._watched[run_id].gone = True
+            self._watched[run_id].wake()
+
     def _wake_all(self) -> None:
         for watched in self._watched.values():
             watched.wake()
 
-    def _query(self, known: dict[str, int]) -> list[tuple[Event, bool, str]]:
+    def _missing(self, run_ids: Sequence[str]) -> set[str]:
+        with self._database.begin() as tx:
+            return tx.runs.missing(run_ids)
+
+    def _query(self, known: dict[str, int]) -> list[tuple[WrittenEvent, str]]:
         with self._database.begin() as tx:
             found = tx.events.since(known, BATCH)
-        return [(event, over, self._write(event)) for event, over in found]
+        return [(event, self._write(event)) for event in found]

@@ -12,7 +12,7 @@ from penstock.services.api.answers.problems import RETRY_SOON_SECONDS
 from penstock.services.api.answers.schemas import PlatformList, PlatformOut
 from penstock.services.api.plumbing.auth import Caller, caller_of
 from penstock.services.api.plumbing.context import Ctx
-from penstock.services.api.plumbing.health import check
+from penstock.services.api.plumbing.health import check, schema_problem
 from penstock.services.api.plumbing.metrics import CONTENT_TYPE, measured
 
 router = APIRouter(tags=["service"], responses=PROBLEMS)
@@ -20,11 +20,12 @@ router = APIRouter(tags=["service"], responses=PROBLEMS)
 
 @router.get("/healthz", response_class=PlainTextResponse, summary="Whether requests can be taken")
 def ready(context: Ctx) -> PlainTextResponse:
-    """200 `ok` if the database answers, else 503: for load balancers and start scripts."""
-    if context.database.is_up():
+    """200 `ok` if the database answers and has a schema that this process knows, else 503: for load balancers."""
+    problem = schema_problem(context.database)
+    if not problem:
         return PlainTextResponse("ok\n")
     headers = {"Retry-After": str(RETRY_SOON_SECONDS)}
-    return PlainTextResponse("the database does not answer\n", status_code=503, headers=headers)
+    return PlainTextResponse(f"the database {problem}\n", status_code=503, headers=headers)
 
 
 @router.get(

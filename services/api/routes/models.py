@@ -179,8 +179,12 @@ def _in_body(entry: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def _form(request: Request) -> AsyncIterator[FormData]:
-    """The parts of a multipart body; files lie in temporary files that go with the block."""
-    form = await request.form(max_files=_MOST_FILES, max_fields=8, max_part_size=64 * 1024)
+    """The parts of a multipart body; files lie in temporary files that go with the block.
+
+    A file without a name is a field to the parser: as many are read as there may be files, and told what they lack.
+    """
+    most_fields = _MOST_FILES + len(_FIELDS)
+    form = await request.form(max_files=_MOST_FILES, max_fields=most_fields, max_part_size=64 * 1024)
     try:
         yield form
     finally:
