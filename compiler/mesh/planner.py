@@ -117,6 +117,8 @@ class _Space:
         return math.prod(len(rows) for rows in self.choices)
 
     def weigh(self, best: _Best, reuse: Reuse) -> None:
+        if not self.size:
+            return  # a load, or what an instance keeps, does not fit at all
         picks = self._ways(best)
         facts, mapping = self.cost.facts, self.cost.mapping
         if reuse.allowed is not None:

@@ -55,17 +55,22 @@ def mesh(
 
 def _hardware(planned: Planned, machine: Machine, path: Path) -> str:
     """The best plan of which hardware can be made, as a task program; what is said of it."""
-    from penstock.compiler.mesh.overlay import OverlayProgram
+    from penstock.compiler.mesh.overlay.program import OverlayProgram
 
     path.unlink(missing_ok=True)
     first: PenstockError | None = None
     for measured in planned.measured:
+        overlay = OverlayProgram(measured.plan, machine)
         try:
-            path.write_text(OverlayProgram(measured.plan, machine).text())
+            path.write_text(overlay.text())
         except PenstockError as error:
             first = first or error
             continue
-        return f"hardware  {path}: a plan of {measured.run.cycles:,.0f} cycles as a task program; penstock compile it"
+        note = overlay.unit_note()
+        return (
+            f"hardware  {path}: a plan of {measured.run.cycles:,.0f} cycles as a task program; penstock compile it"
+            f"{f'; {note}' if note else ''}"
+        )
     return f"hardware  not built: {first}" if first else ""
 
 
