@@ -123,6 +123,9 @@ class CoreLines:
         kind = op.kind
         if kind == "full":
             assert isinstance(op.setting, int | float)
+            if not op.shape:
+                self.names[op.result] = _number(op.setting, TYPES[op.dtype])
+                return []
             return [self.declared(op.result, _number(op.setting, TYPES[op.dtype]))]
         if kind == "cast":
             before, after = TYPES[self.program.shapes[op.operands[0]][1]], TYPES[op.dtype]
