@@ -27,7 +27,7 @@ from penstock.compiler.mesh.triton.emit import Emitter
 from penstock.compiler.mesh.triton.expressions import DTYPES
 from penstock.compiler.mesh.triton.values import Data, KernelIndex, Name, TritonValue
 from penstock.compiler.tasks.affine import Affine
-from penstock.compiler.tasks.source import ProgramText
+from penstock.compiler.tasks.source import ProgramText, is_jit
 
 MOST_STATEMENTS = 20_000
 MOST_INSTANCES = 1 << 24
@@ -50,7 +50,7 @@ class KernelFile:
 
 def open_kernel(text: ProgramText, name: str = "", given: Mapping[str, int | float | str] | None = None) -> KernelFile:
     tree = text.parse()
-    kernels = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef) and _is_jit(n)}
+    kernels = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef) and is_jit(n)}
     if not kernels:
         raise text.error(tree, "there is no @triton.jit function", "mark the kernel with @triton.jit")
     if name and name not in kernels:
@@ -71,10 +71,6 @@ def open_kernel(text: ProgramText, name: str = "", given: Mapping[str, int | flo
 def read_kernel(file: KernelFile, given: Mapping[str, int | float | str]) -> TileProgram:
     """The kernel with these values for its arguments and the file's constants."""
     return _Reader(file, given).program()
-
-
-def _is_jit(node: ast.FunctionDef) -> bool:
-    return any(ast.unparse(d).split("(")[0] in ("triton.jit", "jit") for d in node.decorator_list)
 
 
 def _is_constexpr(arg: ast.arg) -> bool:
@@ -177,7 +173,7 @@ class _Reader:
             hint = nearest(name, [a.arg for a in arguments.args], "an argument or a constant of the file")
             raise self.text.error(self.file.kernel, f"the kernel has no argument {name!r}", hint)
         for arg in arguments.args:
-            asked = self.given.get(arg.arg)
+            asked = self.given.get(arg.arg, self.names.get(arg.arg))
             if asked in DTYPES or (arg.arg not in self.names and self._is_pointer(arg, defaults)):
                 self.tensors[arg.arg] = str(asked) if asked in DTYPES else "float16"
                 self.names[arg.arg] = KernelIndex(Affine(0), (), (), arg.arg)
