@@ -143,7 +143,7 @@ def test_what_is_not_built_is_said(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["int8", *FLOATS])
+@pytest.mark.parametrize("name", ["int8", *sorted(set(FLOATS) - {"gemm", "flash_attention"})])
 def test_overlays_equal_at_every_level_and_take_the_simulated_cycles(name: str, tmp_path: Path) -> None:
     file = tmp_path / "program.py"
     case = replace(INTS, given={**INTS.given, "M": 8, "N": 8, "K": 4}) if name == "int8" else floats(name, ONES)
