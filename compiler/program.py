@@ -21,6 +21,8 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.layers import Layers
+from penstock.compiler.mesh_record import FILE as MESH_FILE
+from penstock.compiler.mesh_record import MeshRecord
 from penstock.compiler.state import KeptState, load_states, save_states
 from penstock.compiler.text import TextPart
 
@@ -104,6 +106,8 @@ class Program:
     """What each of the states holds before the first call."""
     text: TextPart | None = None
     """How a language model's tokens become text, and text to hold it against."""
+    mesh: MeshRecord | None = None
+    """Of a tile program: the plan that it was made of, for pages."""
 
     def __repr__(self) -> str:
         """The name alone: a module's own repr walks its whole graph, over and over."""
@@ -189,6 +193,8 @@ class Program:
             save_states(self.states, self.initial, folder / "states")
         if self.text is not None:
             self.text.save(folder / "text")
+        if self.mesh is not None:
+            (folder / MESH_FILE).write_text(json.dumps(self.mesh) + "\n")
 
     @staticmethod
     def load(folder: Path, context: Context) -> Program:
@@ -219,10 +225,11 @@ class Program:
         host = HostParts.load(folder / "host") if (folder / "host").is_dir() else None
         layers = Layers.load(folder / "layers") if (folder / "layers").is_dir() else None
         text = TextPart.load(folder / "text") if (folder / "text").is_dir() else None
+        mesh = json.loads((folder / MESH_FILE).read_text()) if (folder / MESH_FILE).exists() else None
         return Program(
             document["name"], module, params, Signature(*ports), samples, evaluation, calibration, host,
             document.get("has_weights", True),
-            tuple(document.get("notes", ())), layers, states, initial, text,
+            tuple(document.get("notes", ())), layers, states, initial, text, mesh,
         )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """How a user names a model.
 
-`file.py:function`, `file.py?name=value` for a task program,
+`file.py:function`, `file.py?name=value` for a task program or a Triton kernel,
 `zoo:name?key=value`, `file.onnx?dim=size`, `file.mlir`, or a model of a library:
 `hf:gpt2?n_layer=2`, `timm:mixer_s32_224?img_size=32`, `torchvision:resnet18`, `torch.nn:LSTM?input_size=8`.
 With `#path.of.layers` behind it the layers there share one accelerator. PyTorch modules take `weights=` (a file of

@@ -23,13 +23,15 @@ from xdsl.ir import ParametrizedAttribute as Parametrized
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_check import BadHostPartError, check_host, check_layers
+from penstock.compiler.mesh_record import FILE as MESH_FILE
+from penstock.compiler.mesh_record import BadMeshRecordError, checked_record
 from penstock.compiler.program import Program
 
 ARRAYS = (
     "params.npz", "samples.npz", "evaluation.npz", "calibration.npz", "host/arrays.npz", "layers/arrays.npz",
     "states/arrays.npz", "text/arrays.npz",
 )  # fmt: skip
-TEXTS = ("signature.json", "graph.mlir", "host/graph.json", "layers/graph.json", "states/states.json")
+TEXTS = ("signature.json", "graph.mlir", "host/graph.json", "layers/graph.json", "states/states.json", MESH_FILE)
 FILES = (*TEXTS, *ARRAYS)
 MOST_TEXT_BYTES = 8 << 20
 """ResNet-18's graph has sixty thousand. What is larger takes minutes to read, here where no fence ends it."""
@@ -64,9 +66,11 @@ def load_checked(folder: Path, context: Context, most_bytes: int) -> Program:
             check_host(program.host)
         if program.layers is not None:
             check_layers(program.layers)
+        if program.mesh is not None:
+            checked_record(program.mesh)
     except PenstockError:
         raise
-    except BadHostPartError as error:
+    except (BadHostPartError, BadMeshRecordError) as error:
         raise _wrong(str(error)) from error
     except (Exception, RecursionError) as error:
         raise _wrong(f"it cannot be read: {type(error).__name__}: {str(error).strip()[:200]}") from error

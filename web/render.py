@@ -19,6 +19,7 @@ from penstock.web.event_lines import event_lines
 from penstock.web.files_view import view_files
 from penstock.web.form_view import view_form
 from penstock.web.measurements_view import view_profiles
+from penstock.web.mesh_view import view_mesh
 from penstock.web.over_time import EndedTrialView, draw_distribution, draw_history, draw_work
 from penstock.web.parallel import draw_parallel
 from penstock.web.run_view import OptionLabels, view_head, view_run
@@ -234,6 +235,7 @@ def render_design(
     resource: str,
     missing: str = "",
     question: Document | None = None,
+    mesh: Document | None = None,
 ) -> str:
     """The chosen design, from its report; a report of another release may lack what is drawn."""
     head = view_head(run, "/design", frame.now)
@@ -264,6 +266,7 @@ def render_design(
         edges=sorted(view.flow.edges, key=lambda edge: -(edge.fill or 0))[:MOST_ROWS] if view else (),
         missing=missing,
         missing_title=title,
+        mesh=view_mesh(mesh) if mesh else None,
     )
 
 

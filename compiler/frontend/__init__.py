@@ -36,11 +36,11 @@ def import_model(reference: str, *, weights: bool = True) -> Program:
 
         return import_linalg(parsed)
     if isinstance(parsed, FileReference | TaskReference):  # a task program is read, not executed
-        from penstock.compiler.frontend.tasks_file import import_tasks, task_text
+        from penstock.compiler.frontend.tasks_file import import_tasks, task_text, tile_text
 
         if isinstance(parsed, TaskReference):
             return import_tasks(parsed)
-        if task_text(parsed.path) is not None:
+        if task_text(parsed.path) is not None or tile_text(parsed.path, parsed.function) is not None:
             return import_tasks(TaskReference(parsed.path, parsed.function, parsed.options))
     from penstock.compiler.frontend.importer import import_layers, import_loaded
     from penstock.compiler.frontend.loader import load_model

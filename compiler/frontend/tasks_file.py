@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from xdsl.ir import Block, Region
 from penstock.compiler.arrays import Array
 from penstock.compiler.dialects.tasks import ProgramOp
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.tile_file import planned_kernel
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.program import Port, Program, Samples, Signature
 from penstock.compiler.reference import TaskReference, check_file
@@ -21,7 +23,7 @@ from penstock.compiler.tasks.kinds import TileKind, is_float
 from penstock.compiler.tasks.lowering.scalars import type_of
 from penstock.compiler.tasks.network import Instances, tokens
 from penstock.compiler.tasks.opened import open_network
-from penstock.compiler.tasks.source import CODE, MODULE, MOST_BYTES, is_task_source
+from penstock.compiler.tasks.source import CODE, MODULE, MOST_BYTES, is_task_source, kernels_in
 from penstock.compiler.transforms.lower_tasks import nests_of
 
 REFERENCE = "task interpreter"
@@ -31,27 +33,57 @@ MOST_SAMPLED = 1_000_000
 
 def task_text(path: Path) -> str | None:
     """The text of a file that is a task program; None of another."""
+    text = _text_of(path)
+    return text if text is not None and is_task_source(text) else None
+
+
+def tile_text(path: Path, kernel: str = "") -> str | None:
+    """The text of a file with a Triton kernel, of that name if one is asked for; None of another."""
+    text = _text_of(path)
+    kernels = [] if text is None else kernels_in(text)
+    return text if kernels and (not kernel or kernel in kernels) else None
+
+
+def _text_of(path: Path) -> str | None:
     check_file(path)
     if path.stat().st_size > MOST_BYTES:
         return None
     try:
-        text = path.read_bytes().decode()
+        return path.read_bytes().decode().expandtabs()
     except UnicodeDecodeError:
         return None
-    return text.expandtabs() if is_task_source(text) else None
 
 
 def import_tasks(reference: TaskReference) -> Program:
     """The program that a reference names. A file that is none is refused: it may be anybody's code."""
     text = task_text(reference.path)
+    if text is None and (kernel := tile_text(reference.path)) is not None:
+        return import_tiles(reference, kernel)
     if text is None:
         raise PenstockError(
             code="model-reference", what="the file is no task program", where=str(reference.path),
-            limit=f"a task program says `from {MODULE} import ...`, and has at most {MOST_BYTES} bytes",
+            limit=f"a task program says `from {MODULE} import ...`, a tile program has a @triton.jit function; "
+            f"at most {MOST_BYTES} bytes",
             hint=f"a PyTorch model is named with its function: {reference.path}:model",
         )  # fmt: skip
-    options = dict(reference.options)
-    network = open_network(reference.path.name, text, reference.program, tuple(sorted(options.items())))
+    return _program_of(reference, text, reference.program, dict(reference.options))
+
+
+def import_tiles(reference: TaskReference, text: str) -> Program:
+    """A Triton kernel as the task program of its best plan that can be built; the plan is kept beside it."""
+    made, record = planned_kernel(reference, text)
+    program = _program_of(reference, made, "", {})
+    note = (
+        f"{record['kernel']} was planned onto {record['mesh']} ({record['blocks']}): {record['cycles']:,.0f} cycles by "
+        "its description [simulated]; the figures of the design are those of the task program made of it."
+    )
+    return replace(
+        program, name=TaskReference(reference.path, reference.program).name, mesh=record, notes=(*program.notes, note)
+    )
+
+
+def _program_of(reference: TaskReference, text: str, entry: str, options: dict[str, str]) -> Program:
+    network = open_network(reference.path.name, text, entry, tuple(sorted(options.items())))
     for _ in nests_of(network, arrays=False):  # loops that make no pipeline are told now, not in a trial
         pass
     inputs, outputs = _ports(network, network.inputs), _ports(network, network.outputs)

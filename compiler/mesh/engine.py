@@ -95,6 +95,17 @@ def shift(now: Floats, before: Floats, turns: float) -> bool:
 
 
 @jit
+def spread(bins: Floats, core: int, begin: float, end: float, width: float) -> None:
+    """A core's work from `begin` to `end`, by equal parts of the time; what is beyond the last part is left out."""
+    at = int(begin / width)
+    while at < bins.shape[1] and at * width < end:
+        low = begin if begin > at * width else at * width
+        high = end if end < (at + 1) * width else (at + 1) * width
+        bins[core, at] += high - low
+        at += 1
+
+
+@jit
 def run_waves(
     waves: int, loops: Ints, places: Ints, periods: Ints, most_rounds: int,
     const: Ints, by: Ints, cycles: Floats, stored: Floats,
@@ -104,11 +115,13 @@ def run_waves(
     times: Floats, free: Floats, core_end: Floats, slot: Floats, arriving: Floats, arrived: Floats, stores_end: Floats,
     busy: Floats, core_busy: Floats, tally: Floats,
     saved: Floats, saved_tally: Floats, saved_turn: Ints, counts: Ints, wanted: Ints, steps: Ints, marks: Floats,
+    bin_width: float, bins: Floats,
 ) -> float:  # fmt: skip
     """Runs all waves; the cycle at which the last core and the last store are done.
 
     `times` is the memory of `free` to `stores_end`, `tally` that of both `busy`: what a jump moves. More than
     `most_rounds` are not run: `marks` then has the wave and the time of the halt, and of one about half way there.
+    With a `bin_width` the cores' work is also noted by time; turns must then be run, not counted.
     """
     loads, cores, phases, dims = len(sizes), len(core_end), len(cycles), loops.shape[1]
     run, wave = 0, 0
@@ -227,6 +240,8 @@ def run_waves(
                         begins_at = stores_end[core, 0]
                     core_end[core] = begins_at + cycles[p]
                     core_busy[core] += cycles[p]
+                    if bin_width > 0:
+                        spread(bins, core, begins_at, core_end[core], bin_width)
                     if stored[p] > 0:
                         stores_end[core, 0] = stores_end[core, 1]
                         stores_end[core, 1] = store_start + occupy(

@@ -30,6 +30,12 @@ class Mapping:
     def width(self, dim: int) -> int:
         return math.prod(n for d, n in zip(self.spatial, self.cores, strict=True) if d == dim)
 
+    def width_behind(self, d: int) -> int:
+        """How far on in its dim of the grid a core is than its neighbour along a dim of the cores."""
+        return math.prod(
+            n for n, dim in list(zip(self.cores, self.spatial, strict=True))[d + 1 :] if dim == self.spatial[d]
+        )
+
     @cached_property
     def trips(self) -> tuple[int, ...]:
         """How often each loop of `order` goes."""

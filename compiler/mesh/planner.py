@@ -10,33 +10,34 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.jit import Ints
-from penstock.compiler.mesh.cost import MappingCost, bound_cycles
+from penstock.compiler.mesh.cost import MappingCost, bound_cycles, dram_bytes
 from penstock.compiler.mesh.facts import ProgramFacts, facts_of
 from penstock.compiler.mesh.machine import Machine
-from penstock.compiler.mesh.mapping import LoadPlan, Mapping, MeshPlan, footprint, load_choices, mappings
+from penstock.compiler.mesh.mapping import LoadPlan, MeshPlan, footprint, load_choices, mappings
 from penstock.compiler.mesh.program import TileProgram
 from penstock.compiler.mesh.simulate import MeshRun, simulate_plan
+from penstock.compiler.mesh.templates import MeshTemplate, templates_of
 from penstock.compiler.mesh.traffic import Traffic
 
 MOST_WAYS = 50_000
 DEFAULT_TOP = 16
-MeshAllowed = Callable[[ProgramFacts, Mapping, tuple[LoadPlan, ...]], bool]
+TEMPLATE_TOP = 5
 
 
 @dataclass(frozen=True)
 class Reuse:
-    """What may be used again: other cores' tiles, earlier rounds' tiles; `allowed` narrows a space to a template."""
+    """What may be used again: other cores' tiles, earlier rounds' tiles; `template` narrows a space to one."""
 
     spatial: bool = True
     temporal: bool = True
-    allowed: MeshAllowed | None = None
+    template: MeshTemplate | None = None
 
 
 @dataclass(frozen=True)
@@ -116,12 +117,11 @@ class _Space:
     def size(self) -> int:
         return math.prod(len(rows) for rows in self.choices)
 
-    def weigh(self, best: _Best, reuse: Reuse) -> None:
+    def weigh(self, best: _Best) -> None:
+        if not self.size:
+            return  # a load, or what an instance keeps, does not fit at all
         picks = self._ways(best)
         facts, mapping = self.cost.facts, self.cost.mapping
-        if reuse.allowed is not None:
-            kept = [reuse.allowed(facts, mapping, self._loads(row)) for row in picks]
-            picks = picks[np.array(kept, bool)]
         if not len(picks):
             return
         cycles = self.cost.cycles(self.choices, picks)
@@ -184,12 +184,19 @@ def plan_programs(programs: Iterable[TileProgram], machine: Machine, top: int, r
         plain = _Best(top)
         _search(rows, plain, replace(reuse, temporal=False))
         chosen += plain.rows
+    if reuse.temporal and reuse.spatial and reuse.template is None:
+        # what libraries do is among what is simulated, so that no plan is worse
+        for template in templates_of(len(rows[0][2].facts.loads)):
+            fixed = _Best(TEMPLATE_TOP)
+            _search(rows, fixed, Reuse(temporal=False, template=template))
+            chosen += fixed.rows
     once = {(id(row[2].facts), row[2].mapping, row[2].loads): row for row in chosen}.values()
     found = [MeshMeasured(plan, -cycles, simulate_plan(plan, traffic)) for cycles, _, plan in once]
     bound, reason = min(bounds)
+    found.sort(key=lambda row: (round(row.run.cycles, 3), dram_bytes(row.plan, traffic)))
     return Planned(
-        tuple(sorted(found, key=lambda row: row.run.cycles)), best.weighed, best.passed, best.left_out,
-        best.left_out_bound if best.left_out else None, bound, reason,
+        tuple(found), best.weighed, best.passed, best.left_out, best.left_out_bound if best.left_out else None,
+        bound, reason,
     )  # fmt: skip
 
 
@@ -199,20 +206,24 @@ def _search(rows: list[tuple[float, int, MappingCost]], best: _Best, reuse: Reus
         if bound > best.limit:
             best.passed += space.size
         else:
-            space.weigh(best, reuse)
+            space.weigh(best)
 
 
 def _space(cost: MappingCost, reuse: Reuse) -> _Space:
     """What fits beside nothing else is all that may be combined."""
     facts, machine = cost.facts, cost.traffic.machine
+    shares = None if reuse.template is None else reuse.template.shares(facts, cost.mapping)
+    if reuse.template is not None and shares is None:
+        return _Space(cost, [[]], [[]], 0)
     room = machine.capacity - facts.kept * machine.sharing
     rows = [
         [
             (load, size)
             for load in load_choices(facts, cost.mapping, fact, cost.traffic, reuse.spatial, reuse.temporal)
-            if (size := footprint(facts, cost.mapping, fact, load, cost.traffic)) <= room
+            if (shares is None or load.share == shares[at])
+            and (size := footprint(facts, cost.mapping, fact, load, cost.traffic)) <= room
         ]
-        for fact in facts.loads
+        for at, fact in enumerate(facts.loads)
     ]
     return _Space(cost, [[r[0] for r in row] for row in rows], [[r[1] for r in row] for row in rows], room)
 

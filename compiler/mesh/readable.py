@@ -5,7 +5,9 @@ from __future__ import annotations
 from penstock.compiler.mesh.cost import dram_bytes, paper_cycles
 from penstock.compiler.mesh.mapping import INSIDE, LoadPlan, MeshPlan
 from penstock.compiler.mesh.planner import MeshMeasured, Planned
+from penstock.compiler.mesh.simulate import over_time
 from penstock.compiler.mesh.traffic import Traffic
+from penstock.compiler.mesh_record import MeshRecord
 
 REPORTED = 5
 
@@ -69,6 +71,31 @@ def record_of(measured: MeshMeasured, traffic: Traffic) -> dict[str, object]:
             f"{link.network}{list(link.source[1])}": float(busy) / measured.run.cycles
             for link, busy in zip(machine.links, measured.run.busy[: len(machine.links)], strict=True)
         },
+    }  # fmt: skip
+
+
+def drawn_of(measured: MeshMeasured, traffic: Traffic, kernel: str, bound: float) -> MeshRecord:
+    """What a page draws of a plan: cores and links by their share of the run, cores over time."""
+    machine, run = traffic.machine, measured.run
+    at = {machine.scratchpad_of(core): i for i, core in reversed(list(enumerate(machine.cores)))}
+    bins, shown = over_time(measured.plan, traffic, run)
+    carried = [float(busy) / run.cycles for busy in run.busy]
+    return {
+        "kernel": kernel, "mesh": machine.name, "title": machine.title, "clock_mhz": machine.clock_mhz,
+        "blocks": ", ".join(f"{k} {v}" for k, v in measured.plan.facts.program.blocks.items()),
+        "cycles": run.cycles, "modelled": measured.modelled, "bound": bound, "shown_cycles": shown,
+        "extents": list(machine.extents),
+        "cores": [round(float(busy) / run.cycles, 4) for busy in run.cores],
+        "links": [
+            [link.network, at.get(link.source, -1), at.get(link.target, -1), round(share, 4)]
+            for link, share in zip(machine.links, carried[: len(machine.links)], strict=True)
+        ],
+        "channels": [
+            [f"{name}{list(place)}", round(share, 4)]
+            for (name, place), share in zip(machine.channels, carried[len(machine.links) :], strict=True)
+        ],
+        "over_time": [[round(float(part), 3) for part in row] for row in bins],
+        "nest": nest_of(measured.plan, traffic),
     }  # fmt: skip
 
 

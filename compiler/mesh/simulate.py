@@ -19,6 +19,7 @@ from penstock.compiler.mesh.mapping import INSIDE, MeshPlan
 from penstock.compiler.mesh.traffic import Floats, Group, Traffic
 
 MOST_ROUNDS = 200_000
+MOST_TRACED, BINS = 20_000, 48
 _COMPILED_FROM = 400
 _ENGINE = Compiled("mesh", ("penstock.compiler.mesh.engine",), "run_waves")
 
@@ -34,6 +35,21 @@ class MeshRun:
 
 
 def simulate_plan(plan: MeshPlan, traffic: Traffic, most_rounds: int = MOST_ROUNDS) -> MeshRun:
+    return _simulated(plan, traffic, most_rounds, _periods(plan), 0.0, np.zeros((1, 1)))
+
+
+def over_time(plan: MeshPlan, traffic: Traffic, run: MeshRun) -> tuple[Floats, float]:
+    """By core, how much of each of BINS equal parts of the time it computes; of a long run the first part."""
+    rounds = plan.mapping.waves * sum(phase.most for phase in plan.facts.phases)
+    end = run.cycles * min(1.0, MOST_TRACED / max(rounds, 1))
+    width, bins = end / BINS, np.zeros((len(traffic.machine.cores), BINS))
+    _simulated(plan, traffic, MOST_TRACED, [0] * len(plan.mapping.order), width, bins)
+    return bins / width, end
+
+
+def _simulated(
+    plan: MeshPlan, traffic: Traffic, most_rounds: int, periods: list[int], bin_width: float, bins: Floats
+) -> MeshRun:
     facts, mapping, cores = plan.facts, plan.mapping, traffic.machine.cores
     grid, order, count = facts.program.grid, mapping.order, len(facts.loads)
     loops = np.array(
@@ -54,7 +70,7 @@ def simulate_plan(plan: MeshPlan, traffic: Traffic, most_rounds: int = MOST_ROUN
     rounds = mapping.waves * sum(phase.most for phase in facts.phases)
     run: Callable[..., float] = _ENGINE.function() if rounds * len(flat) > _COMPILED_FROM else engine.run_waves
     cycles = run(
-        mapping.waves, loops, places, np.array(_periods(plan), np.int64), most_rounds,
+        mapping.waves, loops, places, np.array(periods, np.int64), most_rounds,
         np.array([phase.extent.const for phase in facts.phases], np.int64), by.astype(np.int64),
         np.array([phase.cycles for phase in facts.phases], float),
         np.array([phase.stored for phase in facts.phases], float),
@@ -71,7 +87,7 @@ def simulate_plan(plan: MeshPlan, traffic: Traffic, most_rounds: int = MOST_ROUN
         busy, core_busy, tally,
         np.zeros((*turns, len(times))), np.zeros((*turns, len(tally))), np.zeros(turns, np.int64),
         np.zeros((len(facts.phases), len(cores)), np.int64), np.zeros(len(cores), np.int64),
-        np.zeros(len(facts.phases), np.int64), marks,
+        np.zeros(len(facts.phases), np.int64), marks, bin_width, bins,
     )  # fmt: skip
     wave, end, half, at_half = marks
     left = mapping.waves - wave

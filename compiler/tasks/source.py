@@ -71,10 +71,23 @@ class ProgramText:
 
 def is_task_source(text: str) -> bool:
     """Whether a Python file says that it is a task program: it imports the language."""
-    if MODULE not in text or len(text) > MOST_BYTES:
-        return False
+    return any(isinstance(node, ast.ImportFrom) and node.module == MODULE for node in _statements(text, MODULE))
+
+
+def kernels_in(text: str) -> list[str]:
+    """The Triton kernels of a Python file."""
+    return [node.name for node in _statements(text, "triton") if isinstance(node, ast.FunctionDef) and is_jit(node)]
+
+
+def is_jit(node: ast.FunctionDef) -> bool:
+    return any(ast.unparse(one).split("(")[0] in ("triton.jit", "jit") for one in node.decorator_list)
+
+
+def _statements(text: str, word: str) -> list[ast.stmt]:
+    """What a file has at its top level; nothing of what is no Python, or lacks the word."""
+    if word not in text or len(text) > MOST_BYTES:
+        return []
     try:
-        tree = ast.parse(text)
+        return ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return any(isinstance(node, ast.ImportFrom) and node.module == MODULE for node in tree.body)
+        return []

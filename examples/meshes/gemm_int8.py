@@ -1,7 +1,7 @@
 """Whole numbers multiplied on an overlay: blocks as small as a core's multipliers, so that a plan can be built.
 
-penstock mesh examples/meshes/gemm_int8.py --on ecp5-85-4x4 --set a=int8 --set b=int8 --set c=int32 -o out/mesh
-penstock compile out/mesh/program.py --platform ecp5-85k
+penstock mesh examples/meshes/gemm_int8.py --on ecp5-85-4x4 -o out/mesh
+penstock compile examples/meshes/gemm_int8.py --platform ecp5-85k
 """
 
 import triton
@@ -9,6 +9,8 @@ import triton.language as tl
 
 M, N, K = 32, 32, 32
 BLOCK_M, BLOCK_N, BLOCK_K = 2, 2, 1
+MESH = "ecp5-85-4x4"
+a, b, c = "int8", "int8", "int32"  # the types of the tensors
 
 grid = (M // BLOCK_M, N // BLOCK_N)
 

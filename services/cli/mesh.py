@@ -23,17 +23,19 @@ def mesh(
         list[str] | None, typer.Option("--set", help="NAME=VALUE: an argument, a constant, a pointer's type")
     ] = None,
     top: Annotated[int, typer.Option(min=1, max=100, help="how many of the best by the model are simulated")] = 16,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="folder for plan.json, mesh.svg, program.py")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="folder for plan.json, mesh.svg, cores.svg, program.py")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one object instead of lines")] = False,
 ) -> int:
     """Plan PROGRAM onto a mesh: which core runs what and when, what is broadcast, kept and hoisted."""
     with documented_exit_codes():
         from penstock.compiler.mesh.description import load_machine
-        from penstock.compiler.mesh.picture import picture_of
-        from penstock.compiler.mesh.readable import lines_of, report_of
+        from penstock.compiler.mesh.readable import drawn_of, lines_of, report_of
         from penstock.compiler.mesh.traffic import Traffic
         from penstock.compiler.mesh.triton.blocks import plan_kernel
         from penstock.compiler.mesh.triton.read import open_kernel
+        from penstock.web.mesh_view import cores_over_time_svg, mesh_svg
 
         values = dict(_setting(text) for text in given or [])
         file, _, name = program.partition(":")
@@ -46,7 +48,9 @@ def mesh(
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
             (out / "plan.json").write_text(json.dumps(report, indent=1) + "\n")
-            (out / "mesh.svg").write_text(picture_of(planned.best, traffic))
+            drawn = drawn_of(planned.best, traffic, kernel.kernel.name, planned.bound)
+            (out / "mesh.svg").write_text(mesh_svg(drawn))
+            (out / "cores.svg").write_text(cores_over_time_svg(drawn))
             hardware = _hardware(planned, machine, out / "program.py")
         lines = [*lines_of(planned, traffic, kernel.kernel.name), *([hardware] if hardware else [])]
         print(json.dumps(report) if as_json else "\n".join(lines))
@@ -55,17 +59,22 @@ def mesh(
 
 def _hardware(planned: Planned, machine: Machine, path: Path) -> str:
     """The best plan of which hardware can be made, as a task program; what is said of it."""
-    from penstock.compiler.mesh.overlay import OverlayProgram
+    from penstock.compiler.mesh.overlay.program import OverlayProgram
 
     path.unlink(missing_ok=True)
     first: PenstockError | None = None
     for measured in planned.measured:
+        overlay = OverlayProgram(measured.plan, machine)
         try:
-            path.write_text(OverlayProgram(measured.plan, machine).text())
+            path.write_text(overlay.text())
         except PenstockError as error:
             first = first or error
             continue
-        return f"hardware  {path}: a plan of {measured.run.cycles:,.0f} cycles as a task program; penstock compile it"
+        note = overlay.unit_note()
+        return (
+            f"hardware  {path}: a plan of {measured.run.cycles:,.0f} cycles as a task program; penstock compile it"
+            f"{f'; {note}' if note else ''}"
+        )
     return f"hardware  not built: {first}" if first else ""
 
 
@@ -82,12 +91,9 @@ def _text(path: Path):
 
 
 def _setting(text: str) -> tuple[str, int | float | str]:
+    from penstock.compiler.mesh.triton.blocks import given_value
+
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise typer.BadParameter(f"{text!r} is no NAME=VALUE", param_hint="--set")
-    for kind in (int, float):
-        try:
-            return name, kind(value)
-        except ValueError:
-            continue
-    return name, value
+    return name, given_value(value)

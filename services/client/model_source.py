@@ -11,7 +11,7 @@ from typing import BinaryIO
 from urllib.parse import parse_qsl, urlencode
 
 from penstock.compiler.reference import LIBRARIES
-from penstock.compiler.tasks.source import is_task_source
+from penstock.compiler.tasks.source import is_task_source, kernels_in
 from penstock.services.client.errors import UsageError
 
 _INDEX = ".safetensors.index.json"
@@ -106,6 +106,7 @@ def _literal(text: str) -> str | int | float | bool:
 def _is_task_program(path: Path) -> bool:
     """Which needs no entry; the service has the last word."""
     try:
-        return is_task_source(path.read_text())
+        text = path.read_text()
+        return is_task_source(text) or bool(kernels_in(text))
     except (OSError, UnicodeDecodeError):
         return False

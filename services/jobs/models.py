@@ -175,7 +175,7 @@ def _described(intake: Intake, file: BinaryIO, name: str, entry: str) -> tuple[s
     match name.rpartition(".")[2].lower():
         case "py":
             source = _source(intake, file, name)
-            if is_task_program(source, name):
+            if is_task_program(source, name, entry):
                 if entry:
                     check_entry(entry)
                 return "tasks", f"{name}:{entry}" if entry else name, {"file": name, "function": entry}

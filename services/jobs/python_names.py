@@ -21,20 +21,30 @@ def main() -> None:
 
 
 def look(source: bytes, file: str) -> dict[str, object]:
-    """`names`, null if an import of everything makes them unknowable, and `tasks`; or `reason` and `line`."""
+    """`names`, null if an import of everything makes them unknowable, `tasks`, `kernels`; or `reason` and `line`."""
     try:
         tree = ast.parse(source, filename=file)
-        names, tasks = top_level_names(tree), is_task_program(tree)
+        names, tasks, kernels = top_level_names(tree), is_task_program(tree), kernels_of(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, SyntaxError):
             return {"reason": error.msg, "line": error.lineno}
         return {"reason": "it is nested too deeply or not text", "line": None}
-    return {"names": None if names is None else sorted(names), "tasks": tasks}
+    return {"names": None if names is None else sorted(names), "tasks": tasks, "kernels": kernels}
 
 
 def is_task_program(tree: ast.Module) -> bool:
     """Whether the file says so: it imports the language of task programs."""
     return any(isinstance(node, ast.ImportFrom) and node.module == "penstock.tasks" for node in tree.body)
+
+
+def kernels_of(tree: ast.Module) -> list[str]:
+    """The functions that Triton would compile, which are read and never executed."""
+    return [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        and any(ast.unparse(one).split("(")[0] in ("triton.jit", "jit") for one in node.decorator_list)
+    ]
 
 
 def top_level_names(tree: ast.Module) -> set[str] | None:

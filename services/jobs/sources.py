@@ -34,9 +34,16 @@ _LOOK_SECONDS = 60.0
 _ONNX_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA})
 
 
-def is_task_program(source: bytes, file: str) -> bool:
-    """Whether a Python file is a task program, which is read and never executed."""
-    return b"penstock.tasks" in source and bool(_looked_at(source, file).get("tasks"))
+def is_task_program(source: bytes, file: str, entry: str = "") -> bool:
+    """Whether a Python file is a task program, or `entry` a tile program, which are read and never executed.
+
+    Models may have kernels of their own beside them: with the name of another function it is a model.
+    """
+    if b"penstock.tasks" not in source and b"triton" not in source:
+        return False
+    said = _looked_at(source, file)
+    kernels: list[str] = said.get("kernels") or []
+    return bool(said.get("tasks")) or bool(kernels and (not entry or entry in kernels))
 
 
 def check_entry(entry: str) -> None:

@@ -119,6 +119,18 @@ def test_a_task_program_is_taken_where_python_is_not(make_client: MakeClient, se
     )
 
 
+KERNEL = b"import triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n\n\ndef model():\n    pass\n"
+
+
+@pytest.mark.parametrize("entry", ["", "kernel"])
+def test_a_tile_program_is_taken_where_python_is_not(make_client: MakeClient, settings: Settings, entry: str) -> None:
+    """A Triton kernel is read and never executed; a model with a kernel beside it is Python."""
+    client = make_client(replace(settings, allow_python_models=False))
+    model = upload(client, KERNEL, "net.py", entry=entry).json()
+    assert (model["kind"], model["source"]) == ("tasks", "net.py:kernel" if entry else "net.py")
+    check_problem(upload(client, KERNEL, "net.py", entry="model"), "python-models-refused", 403, "net.py")
+
+
 def test_python_is_refused_where_settings_do_not_allow_it(make_client: MakeClient, settings: Settings) -> None:
     client = make_client(replace(settings, allow_python_models=False))
     check_problem(upload(client, entry="model"), "python-models-refused", 403, "net.py", "mlp")

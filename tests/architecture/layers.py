@@ -27,7 +27,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "compiler.interpreter compiler.schedule",
         "compiler.plan compiler.simulator compiler.backend compiler.backend.rtl.primitives compiler.tasks.lowering"
         " compiler.mesh",
-        "compiler.transforms compiler.mesh.triton",
+        "compiler.transforms compiler.mesh.triton compiler.mesh.overlay",
         "compiler.frontend.libraries compiler.backend.hls compiler.backend.rtl compiler.hls_in",
         "compiler.frontend",
         "compiler.backend.rtl.shell compiler.pipeline",

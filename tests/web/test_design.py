@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.db.lifecycle import StepOutcome
 from penstock.web.dataflow_view import group_of, view_dataflow
 from penstock.web.design_view import view_design
 from penstock.web.treemap import lay_out
@@ -106,6 +107,26 @@ def test_a_design_has_a_page_with_the_code_of_each_layer(client: httpx.Client, s
         assert shown in card
     assert "static void other" not in card
     assert "no layer of that name" in client.get(address, params={"kernel": "<b>"}).text
+
+
+MESH = {
+    "kernel": "gemm", "mesh": "m", "title": "2 x 1 <cores>", "clock_mhz": 100.0, "blocks": "M 8", "cycles": 1234.0,
+    "modelled": 1300.0, "bound": 1000.0, "shown_cycles": 1234.0, "extents": [2, 1], "cores": [0.25, 0.5],
+    "links": [["noc", 0, 1, 0.75], ["to_dram", 0, -1, 1.0]], "channels": [["dram[0]", 1.0]],
+    "over_time": [[0.0, 1.0], [0.5, 0.5]], "nest": ["for i in 4 turns"],
+}  # fmt: skip
+
+
+def test_a_tile_programs_page_draws_its_mesh_before_a_design_is_chosen(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.run()
+    file = seeder.file("mesh.json", json.dumps(MESH).encode(), "application/json")
+    seeder.finish(run, "import", StepOutcome(result={}, artifacts=[file]))
+    page = client.get(f"/runs/{run.id}/design").text
+    assert "Not chosen yet" in page
+    assert "gemm on 2 x 1 &lt;cores&gt;, M 8: 1,234 cycles" in page
+    assert page.count("75% of the run") == 1
+    assert "for i in 4 turns" in page
+    assert page.count("<title>50%</title>") == 2
 
 
 def test_a_run_without_a_design_says_so(client: httpx.Client, seeder: Seeder) -> None:

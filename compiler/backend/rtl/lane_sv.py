@@ -67,7 +67,7 @@ class LaneEmitter:
         if op.name == "arith.muli" and span is not None and (core := self._multiplier(operands, width, body, span)):
             found = result_range(op, product_range(operands[0].range, operands[1].range))
             return self._instance(core, op, operands, body, span, label, found)
-        core = None if span is None else self._core(op, operands)
+        core = None if span is None else self._core(op, operands, span)
         if core is not None and span is not None:
             return self._instance(core, op, operands, body, span, label, type_range(op.results[0].type))
         spell = SPELLINGS.get(op.name)
@@ -123,12 +123,15 @@ class LaneEmitter:
         core = find_primitive("arith.muli", (f"i{a}", f"i{b}"), f"i{min(a + b, width)}")
         return core if core.latency == span[1] - span[0] else None
 
-    def _core(self, op: Operation, operands: Sequence[Scalar]) -> Primitive | None:
+    def _core(self, op: Operation, operands: Sequence[Scalar], span: LaneSpan) -> Primitive | None:
         if op.name in SPELLINGS:
             return None
         name, types = op.name, tuple(str(o.type) for o in op.operands)
         if name == "arith.divf" and operands[0].literal == literal_one(operands[0].bits):
-            name, types = "reciprocal", types[1:]
+            # a one that comes from elsewhere is a literal here, and was none where the stages were counted
+            core = find_primitive("reciprocal", types[1:], str(op.results[0].type))
+            if core.latency == span[1] - span[0]:
+                return core
         attributes = {"predicate": str(op.predicate.value.data)} if isinstance(op, arith.CmpfOp) else {}
         try:
             return find_primitive(name, types, str(op.results[0].type), attributes)

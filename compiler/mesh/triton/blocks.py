@@ -15,6 +15,16 @@ BLOCKS = (16, 32, 64, 128, 256)
 KernelValues = Mapping[str, int | float | str]
 
 
+def given_value(text: str) -> int | float | str:
+    """What `NAME=VALUE` gives: a number, or a word."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def plan_kernel(
     file: KernelFile, given: KernelValues, machine: Machine, top: int = 5, reuse: Reuse | None = None
 ) -> Planned:

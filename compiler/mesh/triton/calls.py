@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import cast
 
 from penstock.compiler.mesh.program import MeshAccess, MeshBound, MeshLoad, MeshStore
@@ -33,11 +35,18 @@ _REDUCED = {"sum": "sum", "max": "max", "min": "min"}
 
 
 class KernelExpressions(TritonExpressions):
-    """Expressions with their calls; `_call_NAME` reads `tl.NAME`."""
+    """Expressions with their calls; `_call_NAME` reads `tl.NAME`. `inlined` reads a call of one of `helpers`."""
+
+    helpers: Mapping[str, ast.FunctionDef] = MappingProxyType({})
+    inlined: Callable[[ast.Call, ast.FunctionDef, list[TritonValue], KernelArguments], TritonValue]
 
     def call(self, node: ast.Call) -> TritonValue:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
             return self._cast(node, self.value(node.func.value), self.value(node.args[0]) if node.args else None)
+        if isinstance(node.func, ast.Name) and node.func.id in self.helpers and node.func.id not in self.names:
+            given = [self.value(one) for one in node.args]
+            named = {one.arg: self.value(one.value) for one in node.keywords if one.arg}
+            return self.inlined(node, self.helpers[node.func.id], given, named)
         called = self.value(node.func)
         path = called.path if isinstance(called, Name) else ""
         name = path.removeprefix("tl.").removeprefix("triton.").removeprefix("math.")
@@ -83,7 +92,7 @@ class KernelExpressions(TritonExpressions):
         if by <= 0:
             raise self.text.error(node, "cdiv by what is not above 0", "")
         if isinstance(value, KernelIndex):
-            found = self.emitter.divided(value.base.plus(Affine(by - 1)), by)
+            found = self.emitter.divided(self.number(node, value).base.plus(Affine(by - 1)), by)
             if found is None:
                 raise self.text.error(node, "this cdiv is not affine", "let the blocks divide")
             return plain_index(KernelIndex(found[0]))
@@ -97,7 +106,7 @@ class KernelExpressions(TritonExpressions):
 
     def _least(self, node: ast.Call, given: list[TritonValue], which: int) -> TritonValue:
         """The least (or largest) of numbers, where it is the same one for all instances."""
-        left, right = self.index(node, given[0]), self.index(node, given[1])
+        left, right = self.number(node, given[0]), self.number(node, given[1])
         low, high = self.emitter.extremes(left.base.plus(right.base, -1))
         if low >= 0 or high <= 0:
             return plain_index((right, left)[which] if low >= 0 else (left, right)[which])
@@ -180,10 +189,12 @@ class KernelExpressions(TritonExpressions):
         return self.emitter.compute("cumsum", (data,), data.shape, data.dtype, (axis,))
 
     def _cast(self, node: ast.Call, value: TritonValue, to: TritonValue) -> TritonValue:
+        if isinstance(value, KernelIndex | int) and isinstance(to, Dtype) and "int" in to.name:
+            return value  # places are as wide as they must be
         data = self.data(node, value)
         if isinstance(to, Name):
             return data  # `.to(pointer.dtype.element_ty)`: the store rounds
-        if not isinstance(to, Dtype):
+        if not isinstance(to, Dtype) or to.name not in DTYPES:
             raise self.text.error(node, "cast to what is no type", f"tl.{', tl.'.join(DTYPES)}")
         return self.emitter.compute("cast", (data,), data.shape, to.name)
 

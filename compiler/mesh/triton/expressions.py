@@ -27,6 +27,8 @@ from penstock.compiler.tasks.source import ProgramText
 
 DTYPES = ("float16", "bfloat16", "float32", "int8", "int16", "int32")
 MOST_ELEMENTS = 1 << 20
+_WIDER = ("int64", "uint8", "uint16", "uint32", "uint64")
+"""Types that places may be cast to, and tiles may not."""
 _ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[float, float], float]]] = {
     ast.Add: ("add", operator.add),
     ast.Sub: ("sub", operator.sub),
@@ -116,6 +118,17 @@ class TritonExpressions:
             )
         return KernelIndex(Affine(value))
 
+    def number(self, node: ast.AST, value: TritonValue) -> KernelIndex:
+        """A number that is affine in counters, and no tensor: an argument without a value is taken for one."""
+        found = self.index(node, value)
+        if found.pointer:
+            raise self.text.error(
+                node,
+                f"{found.pointer!r} is a tensor here, for it has no value",
+                f"if it is a number: --set {found.pointer}=...",
+            )
+        return found
+
     def data(self, node: ast.AST, value: TritonValue, like: str = "float32") -> Data:
         """A tile of data; numbers and indices become one."""
         match value:
@@ -134,7 +147,7 @@ class TritonExpressions:
     def _attribute(self, node: ast.Attribute) -> TritonValue:
         base = self.value(node.value)
         match base:
-            case Name(path="tl") if node.attr in DTYPES:
+            case Name(path="tl") if node.attr in DTYPES or node.attr in _WIDER:
                 return Dtype(node.attr)
             case Name():
                 return Name(f"{base.path}.{node.attr}")
@@ -155,6 +168,8 @@ class TritonExpressions:
         left, right, op = self.value(node.left), self.value(node.right), type(node.op)
         if op is ast.BitAnd and isinstance(left, KernelMask | bool) and isinstance(right, KernelMask | bool):
             return self._both(node, left, right)
+        if op in (ast.BitAnd, ast.BitOr) and isinstance(left, int) and isinstance(right, int):
+            return left & right if op is ast.BitAnd else left | right
         if op not in _ARITHMETIC:
             raise self.text.error(node, "this operator is not read", "use + - * / // % and &")
         kind, compute = _ARITHMETIC[op]
@@ -260,7 +275,7 @@ class TritonExpressions:
             return compute(left, right)
         if isinstance(left, Data) or isinstance(right, Data) or self._is_float(left, right):
             return self.pairwise(node, kind, left, right, "bool")
-        a, b = self.index(node, left), self.index(node, right)
+        a, b = self.number(node, left), self.number(node, right)
         shape = broadcast(a.shape, b.shape)
         if shape is None or op in (ast.Eq, ast.NotEq):
             raise self.text.error(node, "places are compared with == or in shapes that differ", "use < <= > >=")

@@ -7,9 +7,8 @@ are, as with Triton; `given` values come before both. A pointer is named in `giv
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from penstock.compiler.errors import nearest
 from penstock.compiler.mesh.program import (
@@ -22,40 +21,29 @@ from penstock.compiler.mesh.program import (
     TileProgram,
     walk,
 )
-from penstock.compiler.mesh.triton.calls import KernelExpressions
-from penstock.compiler.mesh.triton.emit import Emitter
-from penstock.compiler.mesh.triton.expressions import DTYPES
-from penstock.compiler.mesh.triton.values import Data, KernelIndex, Name, TritonValue
+from penstock.compiler.mesh.triton.around import (
+    EXPLORED,
+    MOST_INSTANCES,
+    MOST_NESTED,
+    MOST_STATEMENTS,
+    KernelFile,
+    KernelSurroundings,
+    is_constexpr,
+)
+from penstock.compiler.mesh.triton.expressions import DTYPES, KernelArguments
+from penstock.compiler.mesh.triton.values import Data, KernelIndex, TritonValue
 from penstock.compiler.tasks.affine import Affine
-from penstock.compiler.tasks.source import ProgramText
-
-MOST_STATEMENTS = 20_000
-MOST_INSTANCES = 1 << 24
-_MODULES: dict[str, TritonValue] = {
-    "tl": Name("tl"), "triton": Name("triton"), "math": Name("math"), "min": Name("min"), "max": Name("max"),
-    "float": Name("float"), "range": Name("range"), "True": True, "False": False,
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class KernelFile:
-    """A file of kernels, one of which is meant."""
-
-    text: ProgramText
-    tree: ast.Module
-    kernel: ast.FunctionDef
-    blocks: tuple[str, ...]
-    """Its constexpr arguments that nothing gives a value: what may be explored."""
+from penstock.compiler.tasks.source import ProgramText, is_jit
 
 
 def open_kernel(text: ProgramText, name: str = "", given: Mapping[str, int | float | str] | None = None) -> KernelFile:
     tree = text.parse()
-    kernels = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef) and _is_jit(n)}
+    kernels = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef) and is_jit(n)}
     if not kernels:
         raise text.error(tree, "there is no @triton.jit function", "mark the kernel with @triton.jit")
     if name and name not in kernels:
         raise text.error(tree, f"there is no kernel {name!r}", nearest(name, kernels, f"one of {', '.join(kernels)}"))
-    kernel = kernels[name] if name else list(kernels.values())[-1]
+    kernel = kernels[name] if name else _last(kernels)
     known = set(given or {}) | {
         target.id
         for node in tree.body
@@ -64,8 +52,23 @@ def open_kernel(text: ProgramText, name: str = "", given: Mapping[str, int | flo
         if isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store)
     }
     defaults = {arg.arg for arg in kernel.args.args[len(kernel.args.args) - len(kernel.args.defaults) :]}
-    blocks = tuple(a.arg for a in kernel.args.args if _is_constexpr(a) and a.arg not in known and a.arg not in defaults)
-    return KernelFile(text, tree, kernel, blocks)
+    blocks = tuple(
+        a.arg for a in kernel.args.args
+        if is_constexpr(a) and a.arg not in known and a.arg not in defaults and EXPLORED.search(a.arg)
+    )  # fmt: skip
+    return KernelFile(text, tree, kernel, {n: f for n, f in kernels.items() if n != kernel.name}, blocks)
+
+
+def _last(kernels: Mapping[str, ast.FunctionDef]) -> ast.FunctionDef:
+    """The last kernel of a file that none of its kernels calls."""
+    called = {
+        one.func.id
+        for kernel in kernels.values()
+        for one in ast.walk(kernel)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)
+    }
+    free = [kernel for name, kernel in kernels.items() if name not in called]
+    return (free or list(kernels.values()))[-1]
 
 
 def read_kernel(file: KernelFile, given: Mapping[str, int | float | str]) -> TileProgram:
@@ -73,26 +76,12 @@ def read_kernel(file: KernelFile, given: Mapping[str, int | float | str]) -> Til
     return _Reader(file, given).program()
 
 
-def _is_jit(node: ast.FunctionDef) -> bool:
-    return any(ast.unparse(d).split("(")[0] in ("triton.jit", "jit") for d in node.decorator_list)
-
-
-def _is_constexpr(arg: ast.arg) -> bool:
-    return arg.annotation is not None and ast.unparse(arg.annotation).endswith("constexpr")
-
-
-class _Reader:
-    def __init__(self, file: KernelFile, given: Mapping[str, int | float | str]) -> None:
-        self.file, self.text, self.emitter = file, file.text, Emitter()
-        self.given = dict(given)
-        self.count = 0
-        self.names: dict[str, TritonValue] = dict(_MODULES)
-        self.expressions = KernelExpressions(self.text, self.emitter, self.names)
-        self.tensors: dict[str, str] = {}
-
+class _Reader(KernelSurroundings):
     def program(self) -> TileProgram:
         self.names.update({name: value for name, value in self.given.items() if value not in DTYPES})
+        self.expressions.helpers, self.expressions.inlined = self.file.helpers, self._inlined
         grid = self._constants()
+        self.outside = dict(self.names)
         self._arguments()
         extents = self._grid(grid)
         self.expressions.extents, self.expressions.dtypes = extents, self.tensors
@@ -110,7 +99,7 @@ class _Reader:
                     written.add(access.tensor)
         if not written:
             raise self.text.error(self.file.kernel, "the kernel stores nothing", "store its result with tl.store")
-        given = {arg.arg: self.names.get(arg.arg) for arg in self.file.kernel.args.args if _is_constexpr(arg)}
+        given = {arg.arg: self.names.get(arg.arg) for arg in self.file.kernel.args.args if is_constexpr(arg)}
         blocks = {name: value for name, value in given.items() if isinstance(value, int)}
         return TileProgram(
             self.file.kernel.name, dims, {n: MeshTensor(n, self.tensors[n], size) for n, size in sizes.items() if size},
@@ -135,86 +124,6 @@ class _Reader:
                     reach -= max(0, over + 1) * (stride // step)
                     break
         return max(reach, 1)
-
-    # what stands around the kernel
-
-    def _constants(self) -> ast.expr | None:
-        grid: ast.expr | None = None
-        for node in self.file.tree.body:
-            match node:
-                case ast.Assign(targets=[ast.Name(id="grid")]):
-                    grid = node.value
-                case ast.Assign(targets=targets):
-                    self._constant(targets, node.value)
-                case ast.FunctionDef(name="grid", body=[*_, ast.Return(value=ast.expr() as value)]):
-                    grid = value
-                case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.Expr() | ast.If() | ast.AnnAssign():
-                    pass
-                case _:
-                    raise self.text.error(
-                        node, "beside kernels a file has imports and constants only", "leave this out"
-                    )
-        return grid
-
-    def _constant(self, targets: list[ast.expr], node: ast.expr) -> None:
-        """Constants that can be worked out; others are somebody's host code, which nothing here needs."""
-        for target in targets:
-            pairs = (
-                zip(target.elts, node.elts, strict=False)
-                if isinstance(target, ast.Tuple) and isinstance(node, ast.Tuple)
-                else [(target, node)]
-            )
-            for one, value in pairs:
-                if isinstance(one, ast.Name) and one.id not in self.given:
-                    self.names[one.id] = self.expressions.value(value)
-
-    def _arguments(self) -> None:
-        arguments = self.file.kernel.args
-        defaults = dict(zip([a.arg for a in arguments.args[::-1]], arguments.defaults[::-1], strict=False))
-        unknown = set(self.given) - {a.arg for a in arguments.args} - self._constant_names()
-        if unknown:
-            name = min(unknown)
-            hint = nearest(name, [a.arg for a in arguments.args], "an argument or a constant of the file")
-            raise self.text.error(self.file.kernel, f"the kernel has no argument {name!r}", hint)
-        for arg in arguments.args:
-            asked = self.given.get(arg.arg)
-            if asked in DTYPES or (arg.arg not in self.names and self._is_pointer(arg, defaults)):
-                self.tensors[arg.arg] = str(asked) if asked in DTYPES else "float16"
-                self.names[arg.arg] = KernelIndex(Affine(0), (), (), arg.arg)
-            elif arg.arg not in self.names:
-                if arg.arg not in defaults:
-                    raise self.text.error(
-                        arg, f"{arg.arg!r} has no value", f"write --set {arg.arg}=..., or in the file"
-                    )
-                self.names[arg.arg] = self.expressions.value(defaults[arg.arg])
-
-    def _constant_names(self) -> set[str]:
-        return {
-            n.id
-            for node in self.file.tree.body
-            if isinstance(node, ast.Assign)
-            for t in node.targets
-            for n in ast.walk(t)
-            if isinstance(n, ast.Name)
-        }
-
-    def _is_pointer(self, arg: ast.arg, defaults: Mapping[str, ast.expr]) -> bool:
-        return not _is_constexpr(arg) and arg.arg not in defaults and "stride" not in arg.arg
-
-    def _grid(self, node: ast.expr | None) -> tuple[int, ...]:
-        if node is None:
-            raise self.text.error(self.file.kernel, "nothing says how many instances there are", "write grid = (...,)")
-        if isinstance(node, ast.Lambda):
-            for arg in node.args.args:
-                self.names[arg.arg] = Name("meta")
-            node = node.body
-        launch: ast.expr = _Meta().visit(node)
-        value = self.expressions.value(launch)
-        sizes = value if isinstance(value, tuple) else (value,)
-        extents = tuple(self.expressions.whole(launch, size, "the grid") for size in sizes)
-        if not 1 <= len(extents) <= 3 or min(extents) < 1 or math.prod(extents) > MOST_INSTANCES:
-            raise self.text.error(launch, f"a grid of {extents}", "", f"1 to 3 dims, 1 to {MOST_INSTANCES} instances")
-        return extents
 
     # the kernel's statements
 
@@ -243,10 +152,44 @@ class _Reader:
                     self._statements(node.body if self.expressions.known_truth(node.test) else node.orelse)
                 case ast.Return(value=None):
                     return
+                case ast.Return():
+                    raise self.text.error(node, "a value is returned before the end", "let the last line return it")
+                case ast.Assert():
+                    pass
                 case _:
                     raise self.text.error(
                         node, "this statement is not read", "use assignments, for over range, tl.store"
                     )
+
+    def _inlined(
+        self, node: ast.Call, helper: ast.FunctionDef, given: list[TritonValue], named: KernelArguments
+    ) -> TritonValue:
+        """A call of another kernel of the file: its statements, with values for its arguments."""
+        if self.depth >= MOST_NESTED:
+            raise self.text.error(
+                node, f"{helper.name} is called too deeply", "", f"{MOST_NESTED} calls in one another"
+            )
+        arguments = helper.args
+        defaults = dict(zip([a.arg for a in arguments.args[::-1]], arguments.defaults[::-1], strict=False))
+        bound = dict(zip([a.arg for a in arguments.args], given, strict=False)) | named
+        lacking = [a.arg for a in arguments.args if a.arg not in bound and a.arg not in defaults]
+        if lacking or len(given) > len(arguments.args) or set(named) - {a.arg for a in arguments.args}:
+            what = (
+                f"{helper.name} is called without {lacking[0]}" if lacking else f"{helper.name} takes other arguments"
+            )
+            raise self.text.error(node, what, f"it is written at line {helper.lineno}")
+        saved = dict(self.names)
+        self.names.clear()
+        self.names.update(self.outside)
+        self.names.update({name: self.expressions.value(value) for name, value in defaults.items()} | bound)
+        self.depth += 1
+        *body, last = helper.body
+        self._statements(body if isinstance(last, ast.Return) else helper.body)
+        made = self.expressions.value(last.value) if isinstance(last, ast.Return) and last.value else None
+        self.depth -= 1
+        self.names.clear()
+        self.names.update(saved)
+        return made
 
     def _assign(self, target: ast.expr, value: TritonValue) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, tuple) and len(value) == len(target.elts):
@@ -303,7 +246,7 @@ class _Reader:
         call = node.iter
         if not isinstance(call, ast.Call) or ast.unparse(call.func) not in ("range", "tl.range", "tl.static_range"):
             raise self.text.error(node, "a loop over what is no range", "for k in range(...)")
-        ends = [self.expressions.index(call, self.expressions.value(one)) for one in call.args]
+        ends = [self.expressions.number(call, self.expressions.value(one)) for one in call.args]
         if not 1 <= len(ends) <= 3 or any(end.shape or end.pointer for end in ends):
             raise self.text.error(call, "range takes one to three numbers", "")
         start = ends[0].base if len(ends) > 1 else Affine(0)
@@ -353,17 +296,6 @@ class _Reader:
         self.emitter.shapes.clear()
         self.emitter.shapes.update(shapes)
         return found
-
-
-class _Meta(ast.NodeTransformer):
-    """`meta["BLOCK"]` in a grid is the argument of that name."""
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        match node:
-            case ast.Subscript(value=ast.Name(), slice=ast.Constant(value=str() as name)):
-                return ast.copy_location(ast.Name(name, ast.Load()), node)
-            case _:
-                return self.generic_visit(node)
 
 
 def _at(where: str) -> ast.AST:

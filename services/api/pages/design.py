@@ -28,7 +28,7 @@ from penstock.web.text import Document
 
 router = APIRouter(include_in_schema=False)
 
-REPORT, PACKAGE = "report.json", ".penstock.zip"
+REPORT, PACKAGE, MESH = "report.json", ".penstock.zip", "mesh.json"
 MOST_CODE = 40_000
 """Characters of one task's code that a page shows; the package has all of it."""
 MOST_SOURCE_BYTES = 64 << 20
@@ -51,9 +51,11 @@ def design_page(
         document = run_document(run_detail(tx, run))
         asked = tx.runs.get(what_if) if is_id(what_if, "run") else None
         question = run_document(run_detail(tx, asked)) if asked is not None else None
-        report_file, package = _newest(tx, run, REPORT), _newest(tx, run, PACKAGE)
-    report, missing = None, ""
+        report_file, package, mesh_file = (_newest(tx, run, ending) for ending in (REPORT, PACKAGE, MESH))
+    report, mesh, missing = None, None, ""
     try:
+        if mesh_file is not None:
+            mesh = _read_report(context.store.path(mesh_file.sha256), mesh_file.sha256)
         if report_file is not None:
             report = _read_report(context.store.path(report_file.sha256), report_file.sha256)
     except MissingContentError:
@@ -64,7 +66,15 @@ def design_page(
         code = _code_of(context, package, tasks)
     return page(
         render_design(
-            framed, document, report, kernel=kernel, code=code, resource=area, missing=missing, question=question
+            framed,
+            document,
+            report,
+            kernel=kernel,
+            code=code,
+            resource=area,
+            missing=missing,
+            question=question,
+            mesh=mesh,
         )
     )
 

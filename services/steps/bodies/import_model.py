@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import sys
 from pathlib import Path, PurePosixPath
@@ -17,6 +18,7 @@ from urllib.parse import quote
 from penstock import IMPORT_ROOT
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
+from penstock.compiler.mesh_record import FILE as MESH
 from penstock.compiler.reference import TASKS
 from penstock.compiler.saved_program import FILES, load_checked
 from penstock.db.schema.records import Json, Model
@@ -69,7 +71,10 @@ def import_model(context: StepContext) -> StepResult:
         raise _failure(result, limits)
     check_host_work(load_checked(out, make_context(), limits.out_bytes))
     (out / _ERROR).unlink(missing_ok=True)  # a success has none, unless foreign code wrote it
-    return StepResult({"seconds": round(result.seconds, 3)}, {PROGRAM: Output(out, TREE_MEDIA_TYPE)})
+    outputs = {PROGRAM: Output(out, TREE_MEDIA_TYPE)}
+    if (out / MESH).is_file():  # pages draw it
+        outputs[MESH] = Output(Path(shutil.copy(out / MESH, context.folder)), "application/json")
+    return StepResult({"seconds": round(result.seconds, 3)}, outputs)
 
 
 def limits_of(settings: Settings) -> FenceLimits:
