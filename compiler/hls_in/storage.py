@@ -64,5 +64,6 @@ class KernelStream:
     depth: int = 2
     argument: bool = False
     where: str = ""
+    kind: NumberKind = "float"
     directive: str = ""
     """Where its depth is said."""
