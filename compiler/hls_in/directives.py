@@ -191,4 +191,6 @@ class PragmaWalk(ExpressionWalk):
             factor = length if way == "complete" else min(length, p.number("factor", self.constants()) or 1)
             self.late |= array in self.touched and into.get(d) != (way, factor)
             into[d] = (way, factor)
+            if p.kind == "array_partition":
+                array.directives[d] = shown(p.where)
         self.directed[array.where] = dict(array.partition), dict(array.reshape)

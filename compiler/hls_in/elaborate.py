@@ -110,6 +110,7 @@ class Elaborator(Nests):
         return ReadKernel(
             self.top, body, self.arrays, self.streams, scalars, s_axilite, axi,
             arguments=arguments, tables=self.tables, beyond=self.beyond,
+            interfaces=frozenset(p.options.get("port", "") for p in interface), body_at=where(function[6][1]),
         )  # fmt: skip
 
     def _depths(self, interface: list[Pragma]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from penstock.compiler.hls_in.bindings import NameScope, Slot, kind_of, unsuppor
 from penstock.compiler.hls_in.functions import Functions
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.loops import MOST_UNROLLED, NAMING, Head, head_of, pragma
+from penstock.compiler.hls_in.parsing import shown
 from penstock.compiler.hls_in.pragmas import Pragma
 from penstock.compiler.hls_in.records import Again, CarriedVariable, Pipeline, Region
 from penstock.compiler.hls_in.storage import Counter
@@ -169,7 +170,7 @@ class Nests(Functions):
         self.memories.close()
         made = Pipeline(
             "_".join(names), counters, self.graph, target or 1, asked is not None, where(chain[0][1]), chain[-1][1][1],
-            sunk=self.sunk,
+            sunk=self.sunk, directive=shown(asked.where) if asked is not None else "",
         )  # fmt: skip
         self.sunk = outside
         self.graph, self.memories, self.items, self.path = graph, memories, items, path

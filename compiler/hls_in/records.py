@@ -34,6 +34,8 @@ class Pipeline:
     sunk: set[KernelValue] = field(default_factory=set[KernelValue])
     """Conditions of statements that stand beside an inner loop."""
     carried: list[CarriedVariable] = field(default_factory=list[CarriedVariable])
+    directive: str = ""
+    """Where its pipelining is asked for."""
 
     @property
     def iterations(self) -> int:
@@ -101,6 +103,10 @@ class ReadKernel:
     s_axilite: bool
     axi: frozenset[str] = frozenset()
     """Arguments behind an m_axi interface."""
+    interfaces: frozenset[str] = frozenset()
+    """Arguments that an interface pragma names."""
+    body_at: str = ""
+    """Where the top's body begins."""
     arguments: list[tuple[str, KernelArray | KernelStream | KernelValue]] = field(
         default_factory=list[tuple[str, KernelArray | KernelStream | KernelValue]]
     )

@@ -14,6 +14,7 @@ from penstock.services.cli.exit_codes import FAILED, OK, documented_exit_codes
 
 if TYPE_CHECKING:
     from penstock.profiling.kernels.analysis import Analysis
+    from penstock.profiling.kernels.fix import FixedKernel
     from penstock.profiling.kernels.values import ValueCheck
 
 _MOST_LINES = 20
@@ -31,10 +32,14 @@ def analyse(
     check: Annotated[
         bool, typer.Option("--check", help="compile and run it on random numbers, beside its nests and their C++")
     ] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="write the source back with better pragmas, and nothing else changed")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print one object instead of lines")] = False,
 ) -> int:
     """Say how long KERNEL.cpp takes, what limits it in which line, and how deep its FIFOs must be."""
     from penstock.profiling.kernels.analysis import analyse_kernel
+    from penstock.profiling.kernels.fix import fix_kernel
     from penstock.profiling.kernels.page import page_of
     from penstock.profiling.kernels.values import check_values
 
@@ -42,17 +47,27 @@ def analyse(
         try:
             found = analyse_kernel(kernel, top, clock, part, reports)
             checked = check_values(kernel, top, clock, out=out) if check else None
+            fixed = fix_kernel(kernel, top, clock, part) if fix else None
         except PenstockError as error:
             for other in error.others:
                 print(f"penstock: {other.one_line()}", file=sys.stderr)
             raise
     values = {"values": checked.to_json()} if checked is not None else {}
-    text = json.dumps({**found.to_json(), **values}, indent=1) + "\n"
+    changes = {"fix": fixed.to_json()} if fixed is not None else {}
+    text = json.dumps({**found.to_json(), **values, **changes}, indent=1) + "\n"
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "analysis.json").write_text(text)
         (out / "analysis.html").write_text(page_of(found))
-    lines = [*_lines(found), *(_checked(checked) if checked is not None else [])]
+    lines = [
+        *_lines(found),
+        *(_checked(checked) if checked is not None else []),
+        *(_fixed(fixed) if fixed is not None else []),
+    ]
+    if fixed is not None and fixed.changes:
+        written = out / kernel.name if out is not None else kernel
+        written.write_bytes(fixed.text.encode(errors="surrogateescape"))
+        lines.append(f"written   {written}")
     if out is not None:
         lines.append(f"written   {out / 'analysis.html'}, {out / 'analysis.json'}")
         lines += [f"written   {out / 'hls' / 'penstock_top.cpp'}, the C++ of its nests"] if checked is not None else []
@@ -67,6 +82,20 @@ def _checked(checked: ValueCheck) -> list[str]:
         if level.equal
         else f"values    {level.level}: {level.different:,} of {level.compared:,} results differ; {level.first}"
         for level in checked.levels
+    ]
+
+
+def _fixed(fixed: FixedKernel) -> list[str]:
+    """What was changed, and what it is worth."""
+    if not fixed.changes:
+        return [f"fix       nothing to change: {fixed.trials} changes of pragmas were tried, none is better"]
+    before, after = (
+        "it stops for ever" if cycles is None else f"{cycles:,} cycles"
+        for cycles in (fixed.latency_before, fixed.latency)
+    )
+    return [
+        f"fix       {before} -> {after} [simulated], {fixed.fifo_bits_before:,} -> {fixed.fifo_bits:,} bits of FIFOs",
+        *(f"          {change}" for change in fixed.changes),
     ]
 
 
