@@ -6,7 +6,7 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.to_nests import KernelArgument, KernelNests, nests_of_kernel
 from penstock.compiler.interpreter import stream as stream_interpreter
 from penstock.compiler.transforms.generate_directives import GenerateDirectives
+from penstock.profiling.kernels.open_route import run_open_route
 from penstock.profiling.kernels.program import KernelProgram, build_program
 from penstock.profiling.tool_runner import ToolRunner
 
@@ -38,10 +39,13 @@ class LevelValues:
     first: str
     """Where the first difference is, and the two values."""
     seconds: float
+    cycles: int | None = None
+    """Of SystemVerilog: in Verilator, and by the simulator."""
+    simulated_cycles: int | None = None
 
     @property
     def equal(self) -> bool:
-        return self.different == 0
+        return self.different == 0 and self.cycles == self.simulated_cycles
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,12 @@ class ValueCheck:
 
 
 def check_values(
-    path: Path, top: str, clock_mhz: float = 300.0, *, seed: int = 0, out: Path | None = None
+    path: Path, top: str, clock_mhz: float = 300.0, *, seed: int = 0, out: Path | None = None, rtl: bool = False
 ) -> ValueCheck:
-    """Compile and run the source, its nests and their C++ on the same random numbers. `out` keeps the C++."""
+    """Compile and run the source, its nests and their C++ on the same random numbers. `out` keeps the C++.
+
+    With `rtl` their SystemVerilog is run too, and its cycles are held against the simulator's.
+    """
     nests = nests_of_kernel(read_kernel(path, top))
     memories = random_memories(nests.arguments, seed)
     with tempfile.TemporaryDirectory(prefix="penstock-kernel-") as scratch:
@@ -79,6 +86,11 @@ def check_values(
         emit_kernel(nests, path.name, clock_mhz, folder)
         found = emitted_program(nests, folder, work / "emitted-run").run(memories)
         levels.append(_compared("emitted C++", nests, expected, found, started))
+    if rtl:
+        started = time.process_time()
+        run = run_open_route(nests, memories)
+        compared = _compared("SystemVerilog", nests, expected, run.outputs, started)
+        levels.append(replace(compared, cycles=run.cycles, simulated_cycles=run.simulated_cycles))
     return ValueCheck(path.name, top, seed, tuple(levels))
 
 

@@ -32,6 +32,10 @@ def analyse(
     check: Annotated[
         bool, typer.Option("--check", help="compile and run it on random numbers, beside its nests and their C++")
     ] = False,
+    rtl: Annotated[
+        bool,
+        typer.Option("--rtl", help="--check, and its nests as SystemVerilog in Verilator"),
+    ] = False,
     fix: Annotated[
         bool, typer.Option("--fix", help="write the source back with better pragmas, and nothing else changed")
     ] = False,
@@ -46,7 +50,7 @@ def analyse(
     with documented_exit_codes():
         try:
             found = analyse_kernel(kernel, top, clock, part, reports)
-            checked = check_values(kernel, top, clock, out=out) if check else None
+            checked = check_values(kernel, top, clock, out=out, rtl=rtl) if check or rtl else None
             fixed = fix_kernel(kernel, top, clock, part) if fix else None
         except PenstockError as error:
             for other in error.others:
@@ -76,13 +80,19 @@ def analyse(
 
 
 def _checked(checked: ValueCheck) -> list[str]:
-    """A line for each level that was held against the source."""
-    return [
+    """A line for each level that was held against the source, and one for the cycles of hardware."""
+    cycles = [
+        f"cycles    {level.cycles:,} of the SystemVerilog [open-rtl], {level.simulated_cycles:,} by the simulator"
+        for level in checked.levels
+        if level.cycles is not None
+    ]
+    values = [
         f"values    {level.level}: {level.compared:,} results as the source gives them, bit for bit"
-        if level.equal
+        if not level.different
         else f"values    {level.level}: {level.different:,} of {level.compared:,} results differ; {level.first}"
         for level in checked.levels
     ]
+    return [*values, *cycles]
 
 
 def _fixed(fixed: FixedKernel) -> list[str]:

@@ -9,7 +9,8 @@ import pytest
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.to_nests import nests_of_kernel
-from penstock.profiling.kernels.values import check_values
+from penstock.profiling.kernels.open_route import run_open_route
+from penstock.profiling.kernels.values import check_values, random_memories
 
 DATA = Path(__file__).parents[1] / "data" / "hls-sources"
 
@@ -73,6 +74,37 @@ void top(float a[16], float b[16], double c[16]) {
   }
 }
 """
+SUMS = """
+void top(float a[8][12], float x[12], float y[8]) {
+  for (int i = 0; i < 8; i++) {
+    float sum = 0;
+    for (int j = 0; j < 12; j++) {
+      #pragma HLS pipeline II=1
+      sum += a[i][j] * x[j];
+    }
+    y[i] = sum;
+  }
+}
+"""
+HANDED = """
+#include <hls_stream.h>
+void first(float a[40], hls::stream<float> &to) {
+  for (int i = 0; i < 40; i++) to.write(a[i] * 3.0f);
+}
+void second(hls::stream<float> &from, float b[20]) {
+  for (int i = 0; i < 40; i++) {
+    #pragma HLS pipeline II=1
+    float x = from.read();
+    if (i < 20) b[i] = x > 0 ? x : 0.0f;
+  }
+}
+void top(float a[40], float b[20]) {
+  #pragma HLS dataflow
+  hls::stream<float> s;
+  first(a, s);
+  second(s, b);
+}
+"""
 
 
 @pytest.mark.parametrize(
@@ -133,3 +165,24 @@ def test_public_designs_mean_what_their_source_says(name: str, top: str) -> None
     found = check_values(next((DATA / name).glob("*.cpp")), top, seed=1)
     assert [level.first for level in found.levels] == ["", ""]
     assert all(level.compared for level in found.levels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [SUMS, HANDED], ids=["sums", "handed"])
+def test_their_systemverilog_gives_the_same_bits_in_the_simulators_cycles(text: str, tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cpp"
+    source.write_text(text)
+    found = check_values(source, "top", rtl=True)
+    assert [level.first for level in found.levels] == ["", "", ""]
+    hardware = found.levels[-1]
+    assert hardware.level == "SystemVerilog"
+    assert hardware.cycles is not None
+    assert hardware.cycles == hardware.simulated_cycles
+
+
+def test_an_argument_that_is_read_and_written_has_no_port_on_the_open_route(tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cpp"
+    source.write_text("void top(float a[8]) { for (int i = 0; i < 8; i++) a[i] = a[i] * 2.0f; }")
+    nests = nests_of_kernel(read_kernel(source, "top"))
+    with pytest.raises(PenstockError, match="'a' is read and written"):
+        run_open_route(nests, random_memories(nests.arguments, 0))
