@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, StringAttr, VectorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.dialects import stream
@@ -63,7 +64,21 @@ def nests_of_kernel(kernel: ReadKernel) -> KernelNests:
             code="no-nests", what=what, where=place if ":" in place else f"line {place}",
             limit="integers with signs, as wide as what is computed", hint="analyse it for its cycles alone",
         )  # fmt: skip
-    return KernelWriter(kernel).write()
+    try:
+        return KernelWriter(kernel).write()
+    except VerifyException as error:
+        raise PenstockError(
+            code="no-nests", what=f"its nests are not sound: {_last_line(error)}", where=kernel.body_at or kernel.name,
+            limit="every access lies inside its array wherever its condition holds",
+            hint="keep indices within the array's lengths",
+        ) from error  # fmt: skip
+
+
+def _last_line(error: VerifyException) -> str:
+    """What a verifier says, without the operation that xDSL prints around it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = [line for line in lines if "does not verify" in line] or lines[-1:] or ["nothing is said"]
+    return said[0].rpartition("does not verify: ")[2].strip(" |")[:300]
 
 
 class KernelWriter(KernelParts):

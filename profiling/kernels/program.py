@@ -99,6 +99,11 @@ def build_program(
     *, order: Sequence[str], headers: Sequence[Path], sources: Sequence[Path] = (), where: str,
 ) -> KernelProgram:  # fmt: skip
     """Compile a kernel that a file declares or defines. `order` names its arguments as it takes them."""
+    if any(sign in include for sign in '"\n\\'):
+        raise PenstockError(
+            code="bad-path", what=f"a C++ file cannot be included by the name {include!r}", where=where,
+            limit="names without quotes, backslashes and line breaks", hint="rename the file or its folder",
+        )  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     names = [a.name for a in arguments]
     sizes = [int(np.prod(a.shape)) * np.dtype(a.dtype).itemsize for a in arguments]

@@ -16,6 +16,7 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.backend.hls import emit_hls
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import stream
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.to_nests import KernelArgument, KernelNests, nests_of_kernel
 from penstock.compiler.interpreter import stream as stream_interpreter
@@ -79,7 +80,7 @@ def check_values(
         expected = source_program(path, top, nests.arguments, work / "source").run(memories)
         levels: list[LevelValues] = []
         started = time.process_time()
-        found = stream_interpreter.run(nests.module, nests.memories(memories), nests.parameters)
+        found = _interpreted(nests, memories, path.name)
         levels.append(_compared("interpreter", nests, expected, found, started))
         started = time.process_time()
         folder = out if out is not None else work / "emitted"
@@ -92,6 +93,18 @@ def check_values(
         compared = _compared("SystemVerilog", nests, expected, run.outputs, started)
         levels.append(replace(compared, cycles=run.cycles, simulated_cycles=run.simulated_cycles))
     return ValueCheck(path.name, top, seed, tuple(levels))
+
+
+def _interpreted(nests: KernelNests, memories: Mapping[str, Array], name: str) -> dict[str, Array]:
+    try:
+        return stream_interpreter.run(nests.module, nests.memories(memories), nests.parameters)
+    except PenstockError as error:
+        if error.code != "undefined-value":
+            raise
+        raise PenstockError(
+            code="undefined-value", what=f"the source uses what it never wrote: {error.what}", where=name,
+            limit="its results would be whatever lay in memory before", hint="give the variable or array a value first",
+        ) from error  # fmt: skip
 
 
 def random_memories(arguments: tuple[KernelArgument, ...], seed: int) -> dict[str, Array]:

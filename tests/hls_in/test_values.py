@@ -144,6 +144,7 @@ def test_a_source_that_computes_something_else_is_told(tmp_path: Path) -> None:
          "one after the other in each iteration"),
         ("for (int i = 0; i < 8; i++) c[i] = b[i] * a[0];", "cut to 8"),
         ("for (int i = 0; i < 8; i++) a[7 - i] = b[i];", "falls while a loop counts up"),
+        ("for (int i = 0; i < 8; i++) a[i + 1] = b[i];", "reaches 9 in dim 0"),
     ],
 )  # fmt: skip
 def test_what_nests_do_not_have_is_refused_by_name(body: str, said: str, tmp_path: Path) -> None:
@@ -186,3 +187,11 @@ def test_an_argument_that_is_read_and_written_has_no_port_on_the_open_route(tmp_
     nests = nests_of_kernel(read_kernel(source, "top"))
     with pytest.raises(PenstockError, match="'a' is read and written"):
         run_open_route(nests, random_memories(nests.arguments, 0))
+
+
+@pytest.mark.slow
+def test_a_source_that_uses_what_it_never_wrote_is_told_so(tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cpp"
+    source.write_text("void top(float a[8]) { float b[8]; for (int i = 0; i < 8; i++) { b[i] += 1.0f; a[i] = b[i]; } }")
+    with pytest.raises(PenstockError, match="uses what it never wrote"):
+        check_values(source, "top")
