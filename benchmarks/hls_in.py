@@ -16,6 +16,8 @@ from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.timed import Timed, time_kernel
 from penstock.compiler.simulator import VITIS, Network, simulate
+from penstock.profiling.kernels.fix import fix_kernel
+from penstock.profiling.kernels.values import check_values
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "data" / "hls-sources"
@@ -23,6 +25,11 @@ SAMPLE = ROOT / "tests" / "data" / "hls-sources"
 
 def run(data: Path | None = None, only: str | None = None) -> Figures:
     folder = find_sources(data)
+    for part, row in {"values": _value_row, "fix": _fix_row}.items():
+        if only is not None and (only == part or only.startswith(f"{part}/")):
+            wanted = only.partition("/")[2]
+            found = [row(folder / d["name"], d) for d in _csv(folder / "index.csv") if wanted in d["name"]]
+            return Figures("simulated", found, _part_summary(found))
     loops = _loops(folder)
     rows = [
         _row(folder / design["name"], design, loops.get(design["name"], []))
@@ -31,6 +38,52 @@ def run(data: Path | None = None, only: str | None = None) -> Figures:
     ]
     rows += list(_without_generator(rows))
     return Figures("simulated", rows, summarise(row for row in rows if "design" in row))
+
+
+def _value_row(folder: Path, design: Mapping[str, str]) -> Mapping[str, Value]:
+    """Whether a design's nests, and the C++ of these, compute what its source does."""
+    row: dict[str, Value] = {"design": design["name"], "generator": generator_of(design["name"])}
+    started = time.process_time()
+    try:
+        found = check_values(_required(folder), design["top"], 1000 / float(design["clk"]))
+    except PenstockError as error:
+        return {**row, "better": None, "refused": error.one_line(), "seconds": time.process_time() - started}
+    levels = {f"{level.level} different": level.different for level in found.levels}
+    return {**row, **levels, "better": found.equal, "seconds": time.process_time() - started}
+
+
+def _fix_row(folder: Path, design: Mapping[str, str]) -> Mapping[str, Value]:
+    """What better pragmas are worth."""
+    row: dict[str, Value] = {"design": design["name"], "generator": generator_of(design["name"])}
+    started = time.process_time()
+    try:
+        found = fix_kernel(_required(folder), design["top"], 1000 / float(design["clk"]))
+    except PenstockError as error:
+        return {**row, "better": None, "refused": error.one_line(), "seconds": time.process_time() - started}
+    before, after = found.latency_before, found.latency
+    slower = after is None or (before is not None and after > before)
+    return {
+        **row, "cycles_before": before, "cycles": after, "fifo_bits_before": found.fifo_bits_before,
+        "fifo_bits": found.fifo_bits, "changes": len(found.changes), "slower": slower,
+        "better": not slower and bool(found.changes), "seconds": time.process_time() - started,
+    }  # fmt: skip
+
+
+def _required(folder: Path) -> Path:
+    source = _source(folder)
+    if source is None:
+        raise PenstockError(code="no-data", what="there is no source", where=folder.name)
+    return source
+
+
+def _part_summary(rows: list[Mapping[str, Value]]) -> dict[str, Value]:
+    """How many designs there are, how many were refused, and of how many the part's claim holds."""
+    return {
+        "n": len(rows), "refused": sum("refused" in row for row in rows),
+        "equal_or_better": sum(row["better"] is True for row in rows),
+        "worse": sum(row.get("slower") is True or ("slower" not in row and row["better"] is False) for row in rows),
+        "max_s": max(_floats(rows, "seconds"), default=None),
+    }  # fmt: skip
 
 
 def find_sources(data: Path | None = None) -> Path:

@@ -353,7 +353,7 @@ def memory_word(memory: SSAValue) -> VectorType | None:
 
 
 def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequence[int]) -> None:
-    """Every access lies inside its memory for every value of the counters."""
+    """Every access lies inside its memory wherever its guard holds; a corner grows with each counter."""
     if not isinstance(op, LoadOp | StoreOp):
         return
     shape = memory_shape(op.memory)
@@ -365,7 +365,10 @@ def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequenc
         lanes = (1,) * len(shape)
     if address.num_dims != len(trips) or not len(address.results) == len(shape) == len(lanes):
         raise VerifyException(f"nest {nest}: address {address} does not fit {len(trips)} loops and memory {shape}")
-    corner = address.eval([t - 1 for t in trips], [])
+    low, high = op.when.ends(trips)
+    first, corner = address.eval(low, []), address.eval(high, [])
+    if min(first, default=0) < 0:
+        raise VerifyException(f"nest {nest}: {op.name} begins at {min(first)} of memory {shape}; address {address}")
     for dim, (start, lane, size) in enumerate(zip(corner, lanes, shape, strict=True)):
         if start + lane > size:
             raise VerifyException(

@@ -67,6 +67,27 @@ class GuardAttr(Data[tuple[Term, ...]]):
     def holds(self, counters: Sequence[int]) -> bool:
         return all(term.holds(counters) for term in self.data)
 
+    def ends(self, trips: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The least and the largest counter of each loop among the iterations in which it may hold."""
+        low, high = [0] * len(trips), [trip - 1 for trip in trips]
+        for term in self.data:
+            if term.every:
+                continue
+            least, most = low[term.loop], high[term.loop]
+            match term.comparison:
+                case "eq":
+                    least = most = term.value
+                case "ge":
+                    least = max(least, term.value)
+                case "le":
+                    most = min(most, term.value)
+                case "in":
+                    least, most = (term.value & -term.value).bit_length() - 1, term.value.bit_length() - 1
+                case _:
+                    pass
+            low[term.loop], high[term.loop] = least, most
+        return low, high
+
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> tuple[Term, ...]:
         def term() -> Term:

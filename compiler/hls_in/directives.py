@@ -55,6 +55,10 @@ class PragmaWalk(ExpressionWalk):
     def declare(self, tree: Tree) -> None:
         _, place, name, type_, init, static, constant = tree
         kind = kind_of(type_)
+        if static and not constant:
+            self.beyond.append((where(place), f"the static variable {name!r}, which lives from run to run"))
+        elif type_[0] == "array" and init is not None and init[0] == "list" and not constant:
+            self.beyond.append((where(place), f"the array {name!r} with values from the start, which is no constant"))
         if kind is not None and type_[0] != "reference":
             if (
                 (slot := self.scope.names.get(name)) is not None
@@ -97,13 +101,16 @@ class PragmaWalk(ExpressionWalk):
             inner = inner[2]
         if inner[0] == "stream":
             token = kind_of(inner[1])
-            streams = KernelStream(name, tuple(dims), token[1] if token else 32, argument=argument, where=where(place))
+            kind, bits = token or ("float", 32)
+            streams = KernelStream(name, tuple(dims), bits, argument=argument, where=where(place), kind=kind)
             self.streams.append(streams)
             return StreamView(streams)
         kind = kind_of(inner)
         if kind is None or not dims:
             said = inner[1] if inner[0] == "named" else inner[0]
             raise unsupported(place, f"{name!r} of type {said}", "use numbers, arrays of them, or hls::stream")
+        if inner[0] == "int" and inner[1] > 1 and not inner[2] and not constant:
+            self.beyond.append((where(place), f"the array {name!r} of integers without a sign"))
         array = KernelArray(name, tuple(dims), *kind, where(place), argument, constant)
         if array.where in self.directed:
             array.partition, array.reshape = map(dict, self.directed[array.where])
@@ -184,4 +191,6 @@ class PragmaWalk(ExpressionWalk):
             factor = length if way == "complete" else min(length, p.number("factor", self.constants()) or 1)
             self.late |= array in self.touched and into.get(d) != (way, factor)
             into[d] = (way, factor)
+            if p.kind == "array_partition":
+                array.directives[d] = shown(p.where)
         self.directed[array.where] = dict(array.partition), dict(array.reshape)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.compiler.errors import Mistakes, PenstockError, nearest
-from penstock.compiler.hls_in.bindings import INSTEAD, NameScope, Slot, unsupported
+from penstock.compiler.hls_in.bindings import INSTEAD, ArrayView, NameScope, Slot, unsupported, where
 from penstock.compiler.hls_in.directives import Directed
 from penstock.compiler.hls_in.functions import Abandon
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
@@ -75,6 +75,7 @@ class Elaborator(Nests):
         self.loop_numbers: dict[int, int] = {}
         self.sunk = set()
         self.steps = 0
+        self.beyond = []
         self.until = time.process_time() + SECONDS
 
     def kernel(self) -> ReadKernel:
@@ -87,19 +88,30 @@ class Elaborator(Nests):
         with self.mistakes.noted():
             self._globals()
         scalars: list[str] = []
+        arguments: list[tuple[str, KernelArray | KernelStream | KernelValue]] = []
         interface = [p for p in self.pragmas.of(function[6]) if p.kind == "interface"]
         depths = self._depths(interface)
         for name, type_, place in function[3]:
             with self.mistakes.noted():
                 self.scope.names[name] = binding = self._argument(name, type_, place, depths)
                 if isinstance(binding, Slot):
+                    if type_[0] == "reference":
+                        self.beyond.append((where(place), f"the number {name!r}, which is given by reference"))
                     scalars.append(name)
+                    assert binding.value is not None
+                    arguments.append((name, binding.value))
+                else:
+                    arguments.append((name, binding.array if isinstance(binding, ArrayView) else binding.streams))
         self.loop_numbers |= number_loops(function[6])
         body = self.function_body(function)
         self.mistakes.raise_first()
         s_axilite = any("s_axilite" in p.options and p.options.get("port") == "return" for p in interface)
         axi = frozenset(p.options.get("port", "") for p in interface if "m_axi" in p.options)
-        return ReadKernel(self.top, body, self.arrays, self.streams, scalars, s_axilite, axi)
+        return ReadKernel(
+            self.top, body, self.arrays, self.streams, scalars, s_axilite, axi,
+            arguments=arguments, tables=self.tables, beyond=self.beyond,
+            interfaces=frozenset(p.options.get("port", "") for p in interface), body_at=where(function[6][1]),
+        )  # fmt: skip
 
     def _depths(self, interface: list[Pragma]) -> dict[str, int]:
         """How many elements each m_axi port reaches, where its pragma says so."""

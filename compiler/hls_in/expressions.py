@@ -7,7 +7,16 @@ import struct
 from abc import ABC, abstractmethod
 from typing import Any
 
-from penstock.compiler.hls_in.bindings import INSTEAD, ArrayView, NameScope, Slot, StreamView, kind_of, unsupported
+from penstock.compiler.hls_in.bindings import (
+    INSTEAD,
+    ArrayView,
+    NameScope,
+    Slot,
+    StreamView,
+    kind_of,
+    unsupported,
+    where,
+)
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.storage import KernelArray, NumberKind
@@ -45,6 +54,8 @@ class ExpressionWalk(ABC):
     path: KernelValue | None
     tables: dict[KernelArray, tuple[float | int, ...]]
     touched: set[KernelArray]
+    beyond: list[tuple[str, str]]
+    """What the source computes and no value here says: (place, what). Cycles do not depend on it."""
     """Arrays that were read or written already."""
 
     def value(self, tree: Tree) -> KernelValue:
@@ -55,6 +66,8 @@ class ExpressionWalk(ABC):
             case "cast":
                 kind = kind_of(tree[2])
                 inner = self.value(tree[3])
+                if tree[2][0] == "int" and tree[2][1] > 1 and not tree[2][2] and _varies(inner):
+                    self.beyond.append((where(tree[1]), "an integer without a sign"))
                 return self.convert(inner, *kind) if kind is not None else inner
             case "name" | "index":
                 return self._read(tree)
@@ -102,6 +115,8 @@ class ExpressionWalk(ABC):
             if node.kind in ("int", "bool"):
                 if node.constant:
                     return self.graph.constant(int(node.value or 0), "int", bits)
+                if bits < node.bits and _varies(node):
+                    self.beyond.append((str(node.line), f"an integer of {node.bits} bits that is cut to {bits}"))
                 return node
             if node.constant:
                 return self.graph.constant(int(node.value or 0), "int", bits)
@@ -289,9 +304,9 @@ class ExpressionWalk(ABC):
 
     def take(self, place: list[Any], view: StreamView) -> KernelValue:
         self._whole(place, view)
-        kind: NumberKind = "float" if view.streams.bits == 32 else "int"
         return self.graph.access(
-            "take", view.prefix, kind, view.streams.bits, streams=view.streams, guard=self.path, line=place[1]
+            "take", view.prefix, view.streams.kind, view.streams.bits, streams=view.streams, guard=self.path,
+            line=place[1],
         )  # fmt: skip
 
     def put(self, place: list[Any], view: StreamView, value: KernelValue) -> KernelValue:
@@ -312,6 +327,11 @@ def _indexed(tree: Tree) -> Tree:
     """A call of operator[] as the index that it is."""
     operands: Tree = tree[3]
     return ["index", tree[1], *operands]
+
+
+def _varies(node: KernelValue) -> bool:
+    """An integer that data decide."""
+    return node.kind == "int" and not node.constant and node.linear is None
 
 
 def _rounded(value: float) -> float:

@@ -83,8 +83,10 @@ class Functions(PragmaWalk):
 
     def _settle(self) -> None:
         """Close the operations since the last loop."""
+        self.memories.close()
         if self.items is not None and any(
-            n.op in ("load", "store", "take", "put", "add", "mul", "div", "sub") for n in self.graph.nodes
+            n.op in ("load", "store", "take", "put", "add", "mul", "div", "sub") or n.follow is not None
+            for n in self.graph.nodes
         ):
             self.items.append(Straight(self.graph))
         self._begin()

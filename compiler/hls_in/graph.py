@@ -58,6 +58,8 @@ class KernelValue:
     comparison: str = ""
     line: int = 0
     number: int = 0
+    word: tuple[int, ...] = ()
+    """Of a "phi": which word of its array it is."""
     follow: KernelValue | None = None
     """Of a "phi": what it becomes in the next iteration."""
     after: list[KernelValue] = field(default_factory=list["KernelValue"])

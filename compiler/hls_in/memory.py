@@ -126,7 +126,7 @@ class Memories:
         key = array, tuple(int(node.value or 0) for node in index)
         if key not in self.words:
             slot = Slot(f"{array.name}{list(key[1])}", array.kind, array.bits)
-            slot.value = self.phis[slot] = self.graph.fresh("phi", array.kind, array.bits, array=array)
+            slot.value = self.phis[slot] = self.graph.fresh("phi", array.kind, array.bits, array=array, word=key[1])
             self.words[key] = slot
         return self.words[key]
 

@@ -10,8 +10,9 @@ from penstock.compiler.hls_in.bindings import NameScope, Slot, kind_of, unsuppor
 from penstock.compiler.hls_in.functions import Functions
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.loops import MOST_UNROLLED, NAMING, Head, head_of, pragma
+from penstock.compiler.hls_in.parsing import shown
 from penstock.compiler.hls_in.pragmas import Pragma
-from penstock.compiler.hls_in.records import Again, Pipeline, Region
+from penstock.compiler.hls_in.records import Again, CarriedVariable, Pipeline, Region
 from penstock.compiler.hls_in.storage import Counter
 from penstock.compiler.hls_in.syntax import (
     Tree,
@@ -126,6 +127,8 @@ class Nests(Functions):
         head = head_of(tree, self._constant)
         counter = Counter(name, head.trip)
         dataflow = pragma(self.pragmas.of(tree[5]), "dataflow")
+        own = variable_of(tree)
+        assigned = tuple(n for n in assigned_in(tree[5]) if n != own and isinstance(self.scope.find(n), Slot))
 
         def walk() -> None:
             scaled = self._scaled(counter, head)
@@ -140,7 +143,7 @@ class Nests(Functions):
             self.scope = self.scope.around
         else:
             body = self.region(walk)
-        return Again(name, counter, body, where(tree[1]), dataflow is not None)
+        return Again(name, counter, body, where(tree[1]), dataflow is not None, assigned)
 
     def _scaled(self, counter: Counter, head: Head) -> KernelValue:
         node = self.graph.operate("mul", self.graph.counter(counter), self.graph.constant(head.step), "int", 32)
@@ -167,13 +170,18 @@ class Nests(Functions):
         self.memories.close()
         made = Pipeline(
             "_".join(names), counters, self.graph, target or 1, asked is not None, where(chain[0][1]), chain[-1][1][1],
-            sunk=self.sunk,
+            sunk=self.sunk, directive=shown(asked.where) if asked is not None else "",
         )  # fmt: skip
         self.sunk = outside
         self.graph, self.memories, self.items, self.path = graph, memories, items, path
         for slot, (phi, before) in carried.items():
             slot.latest = None
-            slot.value = before if slot.value is phi else self.graph.fresh("input", slot.kind, slot.bits)
+            if slot.value is phi:
+                slot.value = before
+            else:
+                slot.value = self.graph.fresh("input", slot.kind, slot.bits)
+            if slot.value is not None:
+                made.carried.append(CarriedVariable(before, phi, slot.value))
         return made
 
     def _carry(self, chain: list[Tree]) -> dict[Slot, tuple[KernelValue, KernelValue | None]]:

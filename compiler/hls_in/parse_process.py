@@ -178,7 +178,11 @@ class SyntaxReader:
         value = None
         if inits and type_[0] not in ("stream",) and not (type_[0] == "array" and type_[-1][0] == "stream"):
             value = self.expression(inits[-1])
-        return ["declare", self.place(cursor), cursor.spelling, type_, value, static, cursor.type.is_const_qualified()]
+        element = cursor.type  # of an array, its words are what is const
+        while element.kind in (TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY):
+            element = element.element_type
+        constant = cursor.type.is_const_qualified() or element.is_const_qualified()
+        return ["declare", self.place(cursor), cursor.spelling, type_, value, static, constant]
 
     def expression(self, cursor: ClangCursor) -> SyntaxList:
         kind = cursor.kind

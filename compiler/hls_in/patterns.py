@@ -19,19 +19,19 @@ def pattern_of(guard: KernelValue | None, item: Pipeline) -> TokenPattern:
     """The iterations in which an access happens; every one without a guard."""
     counters = item.counters or [Counter("once", 1)]
     masks: dict[Counter, NDArray[np.bool_]] = {}
-    for term in _conjuncts(guard):
-        met = _counters(term, item)
+    for term in conjuncts(guard):
+        met = counters_of(term, item)
         if len(met) == 1:
             counter = next(iter(met))
-            mask = _evaluate(term, {counter: np.arange(counter.trip)}, item)
+            mask = evaluate(term, {counter: np.arange(counter.trip)}, item)
             masks[counter] = masks.get(counter, np.ones(counter.trip, bool)) & np.broadcast_to(mask, counter.trip)
         elif met:
             return _together(guard, item)
-        elif not bool(np.all(_evaluate(term, {}, item))):
+        elif not bool(np.all(evaluate(term, {}, item))):
             return TokenPattern((PatternLevel((), 1),))
     stride = strides(counters)
     return TokenPattern(
-        tuple(PatternLevel(_runs(masks[c]) if c in masks else ((0, c.trip),), stride[c]) for c in counters)
+        tuple(PatternLevel(runs(masks[c]) if c in masks else ((0, c.trip),), stride[c]) for c in counters)
     )
 
 
@@ -49,32 +49,32 @@ def _together(guard: KernelValue | None, item: Pipeline) -> TokenPattern:
         for i, c in enumerate(item.counters)
     }
     mask: NDArray[np.bool_] = np.ones(shape, bool)
-    for term in _conjuncts(guard):
-        mask &= np.broadcast_to(_evaluate(term, values, item), shape)
-    return TokenPattern((PatternLevel(_runs(mask.ravel()), 1),))
+    for term in conjuncts(guard):
+        mask &= np.broadcast_to(evaluate(term, values, item), shape)
+    return TokenPattern((PatternLevel(runs(mask.ravel()), 1),))
 
 
-def _conjuncts(guard: KernelValue | None) -> list[KernelValue]:
+def conjuncts(guard: KernelValue | None) -> list[KernelValue]:
     if guard is None:
         return []
     if guard.op == "logic" and guard.comparison == "and":
-        return [term for arg in guard.args for term in _conjuncts(arg)]
+        return [term for arg in guard.args for term in conjuncts(arg)]
     return [guard]
 
 
-def _counters(node: KernelValue, item: Pipeline) -> set[Counter]:
+def counters_of(node: KernelValue, item: Pipeline) -> set[Counter]:
     if node.linear is not None:
         return {c for c, _ in node.linear.terms}
-    return {c for arg in node.args for c in _counters(arg, item)}
+    return {c for arg in node.args for c in counters_of(arg, item)}
 
 
-def _evaluate(node: KernelValue, values: dict[Counter, NDArray[np.int64]], item: Pipeline) -> NDArray[np.bool_]:
+def evaluate(node: KernelValue, values: dict[Counter, NDArray[np.int64]], item: Pipeline) -> NDArray[np.bool_]:
     if node.constant:
         return np.array(bool(node.value))
     if node.op == "not":
-        return ~_evaluate(node.args[0], values, item)
+        return ~evaluate(node.args[0], values, item)
     if node.op == "logic":
-        left, right = (_evaluate(arg, values, item) for arg in node.args)
+        left, right = (evaluate(arg, values, item) for arg in node.args)
         return left & right if node.comparison == "and" else left | right
     if node.op == "compare":
         left, right = (_number(arg, values) for arg in node.args)
@@ -118,6 +118,6 @@ def _linear(linear: LinearForm, values: dict[Counter, NDArray[np.int64]]) -> NDA
     return total
 
 
-def _runs(mask: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
+def runs(mask: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
     edges = np.flatnonzero(np.diff(np.concatenate(([0], mask.view(np.int8), [0]))))
     return tuple((int(a), int(b - a)) for a, b in zip(edges[::2], edges[1::2], strict=True))

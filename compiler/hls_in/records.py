@@ -9,6 +9,15 @@ from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream
 
 
+@dataclass(frozen=True)
+class CarriedVariable:
+    """A variable from outside that a nest assigns: what it is before, in an iteration, and after."""
+
+    before: KernelValue | None
+    phi: KernelValue
+    after: KernelValue
+
+
 @dataclass(eq=False)
 class Pipeline:
     """A pipelined nest, flattened: its counters from the outermost, and what one iteration does."""
@@ -24,6 +33,9 @@ class Pipeline:
     pipelined: bool = True
     sunk: set[KernelValue] = field(default_factory=set[KernelValue])
     """Conditions of statements that stand beside an inner loop."""
+    carried: list[CarriedVariable] = field(default_factory=list[CarriedVariable])
+    directive: str = ""
+    """Where its pipelining is asked for."""
 
     @property
     def iterations(self) -> int:
@@ -47,6 +59,8 @@ class Again:
     body: list[Region]
     where: str
     dataflow: bool = False
+    assigned: tuple[str, ...] = ()
+    """Variables from outside that its iterations assign."""
 
 
 @dataclass(eq=False)
@@ -89,4 +103,18 @@ class ReadKernel:
     s_axilite: bool
     axi: frozenset[str] = frozenset()
     """Arguments behind an m_axi interface."""
+    interfaces: frozenset[str] = frozenset()
+    """Arguments that an interface pragma names."""
+    body_at: str = ""
+    """Where the top's body begins."""
+    arguments: list[tuple[str, KernelArray | KernelStream | KernelValue]] = field(
+        default_factory=list[tuple[str, KernelArray | KernelStream | KernelValue]]
+    )
+    """All of them in the order of the declaration."""
+    tables: dict[KernelArray, tuple[float | int, ...]] = field(
+        default_factory=dict[KernelArray, tuple[float | int, ...]]
+    )
+    """Constant arrays with their words."""
+    beyond: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """What the source computes and the values here do not say: (place, what)."""
     notes: list[str] = field(default_factory=list[str])

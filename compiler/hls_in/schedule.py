@@ -33,6 +33,8 @@ class IiLimit:
     ii: int
     reason: str
     line: int
+    array: KernelArray | None = None
+    """The memory whose ports it is."""
 
 
 @dataclass
@@ -236,7 +238,7 @@ def _ports(nodes: list[KernelValue], delays: Delays) -> list[IiLimit]:
         if cut_by_itself(array, met):
             continue
         bound, reason = port_bound(array, met, delays.ports)
-        found.append(IiLimit(bound, reason, met[0].line))
+        found.append(IiLimit(bound, reason, met[0].line, array))
     return found
 
 

@@ -34,6 +34,8 @@ class KernelArray:
     partition: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
     reshape: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
     storage: str = ""
+    directives: dict[int, str] = field(default_factory=dict[int, str])
+    """Where the partition of a dimension is said."""
 
     @property
     def words(self) -> int:
@@ -64,5 +66,6 @@ class KernelStream:
     depth: int = 2
     argument: bool = False
     where: str = ""
+    kind: NumberKind = "float"
     directive: str = ""
     """Where its depth is said."""

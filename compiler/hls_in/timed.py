@@ -166,7 +166,7 @@ class RegionTiming:
     # tasks at the same time
 
     def _network(self, flow: DataflowRegion) -> Network:
-        tasks = merged(self._flattened(flow))
+        tasks = merged(flattened(flow))
         runs = {task.name: list(self._runs(task.body, task.name)) for task in tasks}
         sets = {name: _streams_of(items) for name, items in runs.items()}
         groups = _lane_groups(list(sets.items()), self.timed.lanes)
@@ -193,20 +193,6 @@ class RegionTiming:
                     phases.append(Phase((1,), 1, self._cycles(item, task.name), name=getattr(item, "name", "")))
             processes.append(SimulatedProcess(task.name, tuple(phases) or (Phase((1,), 1, 1),)))
         return Network(self.kernel.name, tuple(processes), tuple(channels))
-
-    def _flattened(self, flow: DataflowRegion) -> list[KernelTask]:
-        """A dataflow region inside a task is more tasks of the same region."""
-        found: list[KernelTask] = []
-        for task in flow.tasks:
-            inner = [item for item in task.body if isinstance(item, DataflowRegion)]
-            if inner and len(task.body) == 1:
-                taken = {other.name for other in found}
-                for t in self._flattened(inner[0]):
-                    name = f"{task.name}.{t.name}" if t.name in taken else t.name
-                    found.append(KernelTask(name, t.body, t.where))
-            else:
-                found.append(task)
-        return found
 
     def _runs(self, items: list[Region], owner: str) -> Iterator[Region]:
         """A task's phases in order. A loop around others that touches streams is written out."""
@@ -250,6 +236,21 @@ class RegionTiming:
                         what=f"the stream {name!r} is {what} by {len(ends[op]) or 'no'} tasks",
                         where=streams.where, hint="give every stream one task that writes and one that reads it",
                     )  # fmt: skip
+
+
+def flattened(flow: DataflowRegion) -> list[KernelTask]:
+    """A dataflow region inside a task is more tasks of the same region."""
+    found: list[KernelTask] = []
+    for task in flow.tasks:
+        inner = [item for item in task.body if isinstance(item, DataflowRegion)]
+        if inner and len(task.body) == 1:
+            taken = {other.name for other in found}
+            for t in flattened(inner[0]):
+                name = f"{task.name}.{t.name}" if t.name in taken else t.name
+                found.append(KernelTask(name, t.body, t.where))
+        else:
+            found.append(task)
+    return found
 
 
 def _inlined(items: list[Region], owner: str) -> Iterator[tuple[Region, str]]:

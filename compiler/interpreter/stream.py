@@ -24,6 +24,8 @@ def run(
 ) -> dict[str, Array]:
     """Run a top: `memories` holds inputs and streamed parameters by name; outputs come back by name.
 
+    An output that `memories` has too holds that before the run, as an array that is read and written does.
+
     With `strict`, a value that was never defined (loaded where nobody stored, or where a guard does not hold) must
     not leave its task, and every element of an output must be written.
     """
@@ -31,7 +33,9 @@ def run(
     environment = Environment(external=set(top.body.block.args), strict=strict)
     outputs: dict[str, MemoryCells] = {}
     for argument, name, kind in zip(top.body.block.args, top.argument_names, top.argument_kinds, strict=True):
-        if kind.data in ("output", "buffer"):
+        if kind.data == "output" and name.data in memories:
+            environment.memories[argument] = MemoryCells.holding(argument.type, memories[name.data].copy())
+        elif kind.data in ("output", "buffer"):
             environment.memories[argument] = MemoryCells.empty(argument.type)
         else:
             environment.memories[argument] = MemoryCells.holding(argument.type, memories[name.data])

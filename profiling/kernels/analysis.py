@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.area import area_of
-from penstock.compiler.hls_in.delays import delays_for
+from penstock.compiler.hls_in.delays import Delays, delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.records import Pipeline, Straight
 from penstock.compiler.hls_in.storage import KernelStream
@@ -94,14 +94,7 @@ def analyse_kernel(
     path: Path, top: str, clock_mhz: float = 300.0, part: str = "xcu280-fsvh2892-2L-e", reports: Path | None = None
 ) -> Analysis:
     """Everything about one kernel. An error names file, line, column, what, and what to write instead."""
-    family = next((tables for begin, tables in FAMILIES.items() if part.lower().startswith(begin)), None)
-    if family is None:
-        raise PenstockError(
-            code="unknown-part", what=f"there are no operator tables for the part {part!r}",
-            limit="known are parts that begin with " + ", ".join(FAMILIES),
-            hint="name an UltraScale+ part of the same speed grade",
-        )  # fmt: skip
-    delays = delays_for(clock_mhz, family=family)
+    delays = delays_of(part, clock_mhz)
     kernel = read_kernel(path, top)
     report = read_report_folder(reports, top) if reports is not None else None
     rules, odd = rules_of(report) if report is not None else (VITIS, ())
@@ -109,7 +102,7 @@ def analyse_kernel(
     timed = time_kernel(kernel, delays, reported)
     result = simulate(timed.design, rules)
     loops = tuple(_loops(timed, path.name, reported))
-    fifos, shrunk = _fifos(timed, rules)
+    fifos, shrunk = fifos_of(timed, rules)
     area = area_of(timed, delays)
     notes = [*kernel.notes, *(reported.notes() if reported is not None else ()), *odd]
     if report is not None:
@@ -125,6 +118,18 @@ def analyse_kernel(
         area=asdict(area), loops=loops, tasks=tuple(_tasks(result)), fifos=fifos,
         unused=tuple(unused_directives(timed, delays)), notes=tuple(notes),
     )  # fmt: skip
+
+
+def delays_of(part: str, clock_mhz: float) -> Delays:
+    """The operators of a part at a clock."""
+    family = next((tables for begin, tables in FAMILIES.items() if part.lower().startswith(begin)), None)
+    if family is None:
+        raise PenstockError(
+            code="unknown-part", what=f"there are no operator tables for the part {part!r}",
+            limit="known are parts that begin with " + ", ".join(FAMILIES),
+            hint="name an UltraScale+ part of the same speed grade",
+        )  # fmt: skip
+    return delays_for(clock_mhz, family=family)
 
 
 def _multiplies(item: Pipeline | Straight) -> int:
@@ -177,7 +182,7 @@ def _tasks(result: Simulation) -> list[TaskLine]:
     ]
 
 
-def _fifos(timed: Timed, rules: Rules) -> tuple[tuple[FifoLine, ...], int | None]:
+def fifos_of(timed: Timed, rules: Rules) -> tuple[tuple[FifoLine, ...], int | None]:
     """Each FIFO's depth and what it needs, and the latency with all of these."""
     if not isinstance(timed.design, Network):
         return (), None

@@ -1,0 +1,134 @@
+"""Operations on values of a kernel as scalar bodies of the nest dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import (
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from penstock.compiler.dialects import nest
+from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.storage import NumberKind
+
+_FLOAT: dict[str, Callable[..., Operation]] = {
+    "add": arith.AddfOp, "sub": arith.SubfOp, "mul": arith.MulfOp, "div": arith.DivfOp,
+}  # fmt: skip
+_INTEGER: dict[str, Callable[..., Operation]] = {
+    "add": arith.AddiOp, "sub": arith.SubiOp, "mul": arith.MuliOp, "div": arith.DivSIOp, "rem": arith.RemSIOp,
+    "and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp, "shl": arith.ShLIOp, "shr": arith.ShRSIOp,
+}  # fmt: skip
+_FUNCTION: dict[str, Callable[[SSAValue], Operation]] = {
+    "exp": math.ExpOp, "sqrt": math.SqrtOp, "tanh": math.TanhOp, "abs": math.AbsFOp, "log": math.LogOp,
+    "erf": math.ErfOp, "floor": math.FloorOp, "ceil": math.CeilOp, "rsqrt": math.RsqrtOp, "negate": arith.NegfOp,
+    "sin": math.SinOp, "cos": math.CosOp,
+}  # fmt: skip
+_PREDICATES = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+_REAL = ("half", "float", "double")
+
+
+def type_of(kind: NumberKind, bits: int) -> Attribute | None:
+    """What the compiler computes with; None for what it has no numbers for."""
+    match kind:
+        case "float":
+            return Float32Type()
+        case "double":
+            return Float64Type()
+        case "half":
+            return Float16Type()
+        case "bool":
+            return IntegerType(1)
+        case "int":
+            return IntegerType(bits)
+        case _:
+            return None
+
+
+def attribute_of(value: float, kind: Attribute) -> Attribute:
+    if isinstance(kind, Float16Type | Float32Type | Float64Type):
+        return FloatAttr(float(value), kind)
+    assert isinstance(kind, IntegerType)
+    whole = int(value)
+    width = kind.width.data
+    whole = (whole + (1 << (width - 1))) % (1 << width) - (1 << (width - 1)) if width > 1 else whole & 1
+    return IntegerAttr(whole, kind)
+
+
+def body_of(node: KernelValue, arguments: list[Attribute], result: Attribute) -> Region | None:
+    """The node on scalars of these types; None for what has no operation."""
+    block = Block(arg_types=arguments)
+    found = _compute(block, node, list(block.args), result)
+    if found is None:
+        return None
+    block.add_op(nest.YieldOp(found))
+    return Region(block)
+
+
+def _compute(block: Block, node: KernelValue, given: list[SSAValue], result: Attribute) -> SSAValue | None:
+    if node.op in _INTEGER or node.op in _FLOAT:
+        table = _FLOAT if node.kind in _REAL else _INTEGER
+        if node.op not in table:
+            return None
+        left, right = (cast(block, value, result) for value in given)
+        return _add(block, table[node.op](left, right))
+    if node.op in ("compare", "fcompare"):
+        return _compared(block, node, given)
+    if node.op == "logic":
+        return _add(block, (arith.AndIOp if node.comparison == "and" else arith.OrIOp)(given[0], given[1]))
+    if node.op == "not":
+        return _add(block, arith.XOrIOp(given[0], _add(block, arith.ConstantOp(IntegerAttr(1, IntegerType(1))))))
+    if node.op == "select":
+        return _add(block, arith.SelectOp(given[0], cast(block, given[1], result), cast(block, given[2], result)))
+    if node.op in ("widen", "narrow", "convert", "fromint", "toint"):
+        return cast(block, given[0], result)
+    if node.op in _FUNCTION and node.kind in _REAL:
+        return _add(block, _FUNCTION[node.op](cast(block, given[0], result)))
+    if node.op == "abs":
+        return _add(block, math.AbsIOp(cast(block, given[0], result)))
+    return None
+
+
+def _compared(block: Block, node: KernelValue, given: list[SSAValue]) -> SSAValue:
+    left, right = given
+    wide = max((left.type, right.type), key=_rank)
+    left, right = cast(block, left, wide), cast(block, right, wide)
+    name = _PREDICATES[node.comparison]
+    if isinstance(wide, IntegerType):
+        return _add(block, arith.CmpiOp(left, right, name if name in ("eq", "ne") else f"s{name}"))
+    return _add(block, arith.CmpfOp(left, right, "une" if name == "ne" else f"o{name}"))
+
+
+def _rank(kind: Attribute) -> tuple[int, int]:
+    if isinstance(kind, IntegerType):
+        return 0, kind.width.data
+    return 1, (Float16Type(), Float32Type(), Float64Type()).index(kind)  # type: ignore[arg-type]
+
+
+def cast(block: Block, value: SSAValue, wanted: Attribute) -> SSAValue:
+    """The usual conversions of C++."""
+    given = value.type
+    if given == wanted:
+        return value
+    if isinstance(given, IntegerType) and isinstance(wanted, IntegerType):
+        if given.width.data > wanted.width.data:
+            return _add(block, arith.TruncIOp(value, wanted))
+        return _add(block, (arith.ExtUIOp if given.width.data == 1 else arith.ExtSIOp)(value, wanted))
+    if isinstance(given, IntegerType):
+        return _add(block, (arith.UIToFPOp if given.width.data == 1 else arith.SIToFPOp)(value, wanted))  # type: ignore[arg-type]
+    if isinstance(wanted, IntegerType):
+        return _add(block, arith.FPToSIOp(value, wanted))
+    wider = _rank(wanted) > _rank(given)
+    return _add(block, (arith.ExtFOp if wider else arith.TruncFOp)(value, wanted))  # type: ignore[arg-type]
+
+
+def _add(block: Block, op: Operation) -> SSAValue:
+    block.add_op(op)
+    return op.results[0]

@@ -1,0 +1,292 @@
+"""A kernel at the stream level: its tasks, channels, memories and nests, as everything else of the compiler has them.
+
+What a nest computes is what the source computes, in the source's order: sums are not balanced here. So interpreter,
+C++ and SystemVerilog of these nests can be held against the source itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, StringAttr, VectorType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.compiler.arrays import Array
+from penstock.compiler.dialects import stream
+from penstock.compiler.dialects.stream import BlocksType, StreamType
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.own_memories import KernelParts, OwnMemories
+from penstock.compiler.hls_in.piece_nest import ArrayHome, PieceNest, copy_nest
+from penstock.compiler.hls_in.pieces import Piece, owners_of, tasks_of
+from penstock.compiler.hls_in.records import ReadKernel
+from penstock.compiler.hls_in.scalar_bodies import type_of
+from penstock.compiler.hls_in.storage import KernelArray, KernelStream, NumberKind
+from penstock.compiler.names import Names, c_name
+from penstock.compiler.scalars.number_types import numpy_dtype
+
+
+@dataclass(frozen=True)
+class KernelArgument:
+    """An argument of the top as a host sees it; a scalar is an array of one word."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    scalar: bool
+    written: bool
+
+
+@dataclass(frozen=True)
+class KernelNests:
+    """A kernel's module of the stream level, its constant tables by name, and its arguments in order.
+
+    An argument that several tasks read at the same time is an argument for each of them: `copies` says of which.
+    """
+
+    module: ModuleOp
+    parameters: Mapping[str, Array]
+    arguments: tuple[KernelArgument, ...]
+    copies: Mapping[str, str]
+
+    def memories(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """What lies in the module's arguments before a run."""
+        return {**given, **{copy: given[name] for copy, name in self.copies.items()}}
+
+
+def nests_of_kernel(kernel: ReadKernel) -> KernelNests:
+    """Refuses by name what nests do not have; cycles are found without them."""
+    for place, what in kernel.beyond:
+        raise PenstockError(
+            code="no-nests", what=what, where=place if ":" in place else f"line {place}",
+            limit="integers with signs, as wide as what is computed", hint="analyse it for its cycles alone",
+        )  # fmt: skip
+    try:
+        return KernelWriter(kernel).write()
+    except VerifyException as error:
+        raise PenstockError(
+            code="no-nests", what=f"its nests are not sound: {_last_line(error)}", where=kernel.body_at or kernel.name,
+            limit="every access lies inside its array wherever its condition holds",
+            hint="keep indices within the array's lengths",
+        ) from error  # fmt: skip
+
+
+def _last_line(error: VerifyException) -> str:
+    """What a verifier says, without the operation that xDSL prints around it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = [line for line in lines if "does not verify" in line] or lines[-1:] or ["nothing is said"]
+    return said[0].rpartition("does not verify: ")[2].strip(" |")[:300]
+
+
+class KernelWriter(KernelParts):
+    def __init__(self, kernel: ReadKernel) -> None:
+        self.kernel = kernel
+        self.tasks = tasks_of(kernel)
+        self.owners = owners_of(self.tasks)
+        self.block = Block()
+        self.channels: list[Operation] = []
+        self.parameters: dict[str, Array] = {}
+        self.arguments: dict[KernelArray | KernelValue, SSAValue] = {}
+        self.views: dict[tuple[KernelArray | KernelValue, str], SSAValue] = {}
+        self.names: list[str] = []
+        self.kinds: list[str] = []
+        self.copies: dict[str, str] = {}
+        self.taken = Names([c_name(kernel.name)])
+        self.streams: dict[tuple[KernelStream, tuple[int, ...]], SSAValue] = {}
+        self.carried = {one.after: one for _, pieces in self.tasks for piece in pieces for one in piece.item.carried}
+        self.written = {a for _, pieces in self.tasks for piece in pieces for a in _stored(piece)}
+        self.exported = self._exports()
+        self.handed: dict[tuple[KernelArray, str], SSAValue] = {}
+        """The block channel on which an array reaches a task."""
+
+    def write(self) -> KernelNests:
+        described = [self._argument(name, what) for name, what in self.kernel.arguments]
+        self._hand_over()
+        tasks = [self._task(name, pieces) for name, pieces in self.tasks]
+        self.block.add_ops([*self.channels, *tasks])
+        names, kinds = (ArrayAttr([StringAttr(text) for text in texts]) for texts in (self.names, self.kinds))
+        module = ModuleOp([stream.TopOp(c_name(self.kernel.name), names, kinds, Region(self.block))])
+        module.verify()
+        return KernelNests(module, self.parameters, tuple(described), self.copies)
+
+    def _argument(self, name: str, what: KernelArray | KernelStream | KernelValue) -> KernelArgument:
+        if isinstance(what, KernelStream):
+            raise PenstockError(
+                code="no-nests", what=f"the argument {name!r} is a stream", where=what.where,
+                limit="arguments are arrays and numbers", hint="analyse it for its cycles alone",
+            )  # fmt: skip
+        element = self.element(what.kind, what.bits, getattr(what, "where", "") or name)
+        shape = what.dims if isinstance(what, KernelArray) else (1,)
+        written = isinstance(what, KernelArray) and what in self.written
+        kind = MemRefType(element, shape, memory_space=stream.ON_CHIP)
+        self.arguments[what] = self._insert(name, kind, "output" if written else "input")
+        return KernelArgument(name, shape, numpy_dtype(element).name, not isinstance(what, KernelArray), written)
+
+    def _insert(self, name: str, kind: Attribute, use: str) -> SSAValue:
+        argument = self.block.insert_arg(kind, len(self.block.args))
+        argument.name_hint = c_name(name)
+        self.names.append(name)
+        self.kinds.append(use)
+        return argument
+
+    def argument(self, own: OwnMemories, what: KernelArray | KernelValue) -> SSAValue:
+        """An argument as a task meets it: the first task itself, every other one by a port of its own."""
+        key = what, own.task
+        if key not in self.views:
+            argument = self.arguments[what]
+            others = [task for one, task in self.views if one is what]
+            if others:
+                name = self.names[self.block.args.index(argument)]
+                if isinstance(what, KernelArray) and what in self.written:
+                    raise PenstockError(
+                        code="no-nests", what=f"the argument {name!r} is written while the tasks {others[0]} and "
+                        f"{own.task} use it", where=what.where, limit="one task uses an argument that is written",
+                        hint="use a local array between tasks, or analyse the kernel for its cycles alone",
+                    )  # fmt: skip
+                copy = f"{name}__{own.task}"
+                self.copies[copy] = name
+                argument = self._insert(copy, argument.type, "input")
+            self.views[key] = argument
+        return self.views[key]
+
+    def element(self, kind: NumberKind, bits: int, where: str) -> Attribute:
+        found = type_of(kind, bits)
+        if found is None:
+            raise PenstockError(
+                code="no-nests", what=f"numbers of the kind {kind}", where=where,
+                limit="integers, half, float and double", hint="analyse it for its cycles alone",
+            )  # fmt: skip
+        return found
+
+    # arrays between tasks
+
+    def _hand_over(self) -> None:
+        """A block channel from the task that fills an array to each other task that reads it."""
+        for array in self.kernel.arrays:
+            if array.argument or array in self.kernel.tables:
+                continue
+            writers = [name for name, pieces in self.tasks if any(array in _stored(p) for p in pieces)]
+            readers = [
+                name for name, pieces in self.tasks
+                if name not in writers and any(array in _loaded(p) for p in pieces)
+            ]  # fmt: skip
+            if len(writers) > 1:
+                raise PenstockError(
+                    code="no-nests", what=f"the array {array.name!r} is filled by the tasks {', '.join(writers)}",
+                    where=array.where, limit="one task fills an array that another reads",
+                    hint="let one task fill it, or analyse the kernel for its cycles alone",
+                )  # fmt: skip
+            for reader in readers if writers else ():
+                self._channel(array, reader)
+
+    def _channel(self, array: KernelArray, reader: str) -> None:
+        kind = MemRefType(self.element(array.kind, array.bits, array.where), array.dims)
+        op = stream.BlocksOp(self.taken.take(f"{c_name(array.name)}__{c_name(reader)}"), BlocksType.of(kind, 2))
+        op.result.name_hint = op.sym_name.data
+        self.channels.append(op)
+        self.handed[array, reader] = op.result
+
+    def stream(self, streams: KernelStream, lane: tuple[int, ...]) -> SSAValue:
+        key = streams, lane
+        if key not in self.streams:
+            if streams.argument:
+                raise AssertionError(streams.name)  # refused with the arguments
+            name = self.taken.take("_".join([c_name(streams.name), *map(str, lane)]))
+            token = VectorType(self.element(streams.kind, streams.bits, streams.where), [1])
+            op = stream.StreamOp(name, StreamType.of(token, streams.depth))
+            op.result.name_hint = name
+            self.channels.append(op)
+            self.streams[key] = op.result
+        return self.streams[key]
+
+    # tasks
+
+    def _task(self, name: str, pieces: list[Piece]) -> stream.TaskOp:
+        label = self.taken.take(c_name(name))
+        own = OwnMemories(name, Names())
+        nests: list[Operation] = []
+        labels = Names()
+        filled = {a for p in pieces for a in _stored(p)}
+        taken = {a: channel for (a, reader), channel in self.handed.items() if reader == name}
+        given: dict[KernelArray, list[SSAValue]] = {}
+        for (array, reader), channel in self.handed.items():
+            if reader != name and array in filled:
+                given.setdefault(array, []).append(channel)
+        homes: dict[KernelArray, ArrayHome] = {}
+        for array, channel in taken.items():
+            if sum(array in _loaded(p) for p in pieces) > 1:
+                local = own.buffer(array, f"{array.name}_mem", array.dims, self._element(array))
+                homes[array] = ArrayHome(local, ())
+                nests.append(copy_nest(labels.take(f"take_{c_name(array.name)}"), array.dims, channel, [local]))
+            else:
+                homes[array] = ArrayHome(channel, ())
+        late: list[tuple[KernelArray, SSAValue, list[SSAValue]]] = []
+        for array, channels in given.items():
+            once = sum(array in _stored(p) for p in pieces) == 1
+            read = any(array in _loaded(p) for p in pieces)
+            if once and not read and len(channels) == 1:
+                homes[array] = ArrayHome(None, tuple(channels))
+                continue
+            local = own.buffer(array, f"{array.name}_mem", array.dims, self._element(array))
+            homes[array] = ArrayHome(local, () if not once else tuple(channels))
+            if not once:
+                late.append((array, local, channels))
+        for piece in pieces:
+            if piece.acts or self._is_asked(piece):
+                nests.append(PieceNest(self, own, homes, piece, labels.take(c_name(piece.name))).build())
+        for array, local, channels in late:
+            nests.append(copy_nest(labels.take(f"give_{c_name(array.name)}"), array.dims, local, channels))
+        return stream.TaskOp(label, label, Region(Block([*own.operations, *nests])))
+
+    def _element(self, array: KernelArray) -> Attribute:
+        return self.element(array.kind, array.bits, array.where)
+
+    def _is_asked(self, piece: Piece) -> bool:
+        """Whether another piece uses a value of this one."""
+        return bool(self.exported & set(piece.graph.nodes))
+
+    def _exports(self) -> set[KernelValue]:
+        found: set[KernelValue] = set()
+        for _, pieces in self.tasks:
+            for piece in pieces:
+                own = set(piece.graph.nodes)
+                for node in (*own, *(one.before for one in piece.item.carried if one.before is not None)):
+                    for arg in (node, *node.args, *([node.guard] if node.guard is not None else [])):
+                        if arg not in own and not arg.constant and self.owners.get(arg, piece) is not piece:
+                            found.add(arg)
+        return found
+
+    def memory(self, own: OwnMemories, array: KernelArray) -> SSAValue:
+        """Where a task finds an array that reaches it by no channel."""
+        if array in self.arguments:
+            return self.argument(own, array)
+        if array in self.kernel.tables:
+            label = self._table(array.name, self.kernel.tables[array], array)
+            return own.rom(array, label, array.dims, self._element(array))
+        return own.buffer(array, f"{array.name}_mem", array.dims, self._element(array))
+
+    def _table(self, name: str, values: tuple[float | int, ...], array: KernelArray) -> str:
+        label = c_name(name)
+        self.parameters[label] = np.array(values, numpy_dtype(self._element(array))).reshape(array.dims)
+        return label
+
+    def counts(self, own: OwnMemories, trip: int) -> SSAValue:
+        """0, 1, 2, ... as a table: a counter as a number that is computed with."""
+        label = f"count_to_{trip}"
+        element = self.element("int", 32, label)
+        self.parameters[label] = np.arange(trip, dtype=numpy_dtype(element))
+        return own.rom(("counts", trip), label, (trip,), element)
+
+
+def _stored(piece: Piece) -> set[KernelArray]:
+    return {
+        n.array for n in piece.graph.nodes
+        if n.array is not None and (n.op == "store" or (n.op == "phi" and n.follow is not None))
+    }  # fmt: skip
+
+
+def _loaded(piece: Piece) -> set[KernelArray]:
+    return {n.array for n in piece.graph.nodes if n.array is not None and n.op in ("load", "phi")}

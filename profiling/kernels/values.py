@@ -1,0 +1,174 @@
+"""Whether a kernel means the same at every level: its source, its nests, and the C++ that is written of them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from penstock.compiler.arrays import Array
+from penstock.compiler.backend.hls import emit_hls
+from penstock.compiler.design import Design
+from penstock.compiler.dialects import stream
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.elaborate import read_kernel
+from penstock.compiler.hls_in.to_nests import KernelArgument, KernelNests, nests_of_kernel
+from penstock.compiler.interpreter import stream as stream_interpreter
+from penstock.compiler.transforms.generate_directives import GenerateDirectives
+from penstock.profiling.kernels.open_route import run_open_route
+from penstock.profiling.kernels.program import KernelProgram, build_program
+from penstock.profiling.tool_runner import ToolRunner
+
+HEADERS = Path(__file__).parent / "include"
+PLATFORM = "xcu280"
+ValueLevel = Literal["interpreter", "emitted C++", "SystemVerilog"]
+
+
+@dataclass(frozen=True)
+class LevelValues:
+    """How a level's results compare with the source's, bit for bit."""
+
+    level: ValueLevel
+    compared: int
+    different: int
+    first: str
+    """Where the first difference is, and the two values."""
+    seconds: float
+    cycles: int | None = None
+    """Of SystemVerilog: in Verilator, and by the simulator."""
+    simulated_cycles: int | None = None
+
+    @property
+    def equal(self) -> bool:
+        return self.different == 0 and self.cycles == self.simulated_cycles
+
+
+@dataclass(frozen=True)
+class ValueCheck:
+    """A kernel compiled and run on random numbers, against its nests."""
+
+    kernel: str
+    top: str
+    seed: int
+    levels: tuple[LevelValues, ...]
+
+    @property
+    def equal(self) -> bool:
+        return all(level.equal for level in self.levels)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "equal": self.equal}
+
+
+def check_values(
+    path: Path, top: str, clock_mhz: float = 300.0, *, seed: int = 0, out: Path | None = None, rtl: bool = False
+) -> ValueCheck:
+    """Compile and run the source, its nests and their C++ on the same random numbers. `out` keeps the C++.
+
+    With `rtl` their SystemVerilog is run too, and its cycles are held against the simulator's.
+    """
+    nests = nests_of_kernel(read_kernel(path, top))
+    memories = random_memories(nests.arguments, seed)
+    with tempfile.TemporaryDirectory(prefix="penstock-kernel-") as scratch:
+        work = Path(scratch)
+        expected = source_program(path, top, nests.arguments, work / "source").run(memories)
+        levels: list[LevelValues] = []
+        started = time.process_time()
+        found = _interpreted(nests, memories, path.name)
+        levels.append(_compared("interpreter", nests, expected, found, started))
+        started = time.process_time()
+        folder = out if out is not None else work / "emitted"
+        emit_kernel(nests, path.name, clock_mhz, folder)
+        found = emitted_program(nests, folder, work / "emitted-run").run(memories)
+        levels.append(_compared("emitted C++", nests, expected, found, started))
+    if rtl:
+        started = time.process_time()
+        run = run_open_route(nests, memories)
+        compared = _compared("SystemVerilog", nests, expected, run.outputs, started)
+        levels.append(replace(compared, cycles=run.cycles, simulated_cycles=run.simulated_cycles))
+    return ValueCheck(path.name, top, seed, tuple(levels))
+
+
+def _interpreted(nests: KernelNests, memories: Mapping[str, Array], name: str) -> dict[str, Array]:
+    try:
+        return stream_interpreter.run(nests.module, nests.memories(memories), nests.parameters)
+    except PenstockError as error:
+        if error.code != "undefined-value":
+            raise
+        raise PenstockError(
+            code="undefined-value", what=f"the source uses what it never wrote: {error.what}", where=name,
+            limit="its results would be whatever lay in memory before", hint="give the variable or array a value first",
+        ) from error  # fmt: skip
+
+
+def random_memories(arguments: tuple[KernelArgument, ...], seed: int) -> dict[str, Array]:
+    """Numbers for every argument, the same each time."""
+    generator = np.random.default_rng(seed)
+    found: dict[str, Array] = {}
+    for one in arguments:
+        dtype = np.dtype(one.dtype)
+        if dtype.kind == "f":
+            values = generator.uniform(-1, 1, one.shape)
+        else:
+            values = generator.integers(0 if dtype.kind == "b" else -8, 2 if dtype.kind == "b" else 8, one.shape)
+        found[one.name] = values.astype(dtype)
+    return found
+
+
+def source_program(path: Path, top: str, arguments: tuple[KernelArgument, ...], folder: Path) -> KernelProgram:
+    return build_program(
+        folder, str(path.resolve()), f"::{top}", arguments, ToolRunner(), order=[a.name for a in arguments],
+        headers=(HEADERS, emitted_headers()), where=path.name,
+    )  # fmt: skip
+
+
+def emitted_headers() -> Path:
+    """The headers that emitted C++ is simulated with: streams, vectors and integers of any width."""
+    from penstock.compiler.backend import hls
+
+    return Path(hls.__file__).parent / "include"
+
+
+def emit_kernel(nests: KernelNests, title: str, clock_mhz: float, folder: Path) -> tuple[Path, ...]:
+    """The C++ of a kernel's nests, with its directives."""
+    module = GenerateDirectives(Design(PLATFORM, clock_mhz, {})).apply(nests.module)
+    top = next(op for op in module.ops if isinstance(op, stream.TopOp))
+    return emit_hls(
+        top, nests.parameters, folder, title=f"{title}, read and written again", part="xcu280-fsvh2892-2L-e",
+        clock_ns=round(1000 / clock_mhz, 3),
+    )  # fmt: skip
+
+
+def emitted_program(nests: KernelNests, folder: Path, work: Path) -> KernelProgram:
+    interface = json.loads((folder / "interface.json").read_text())
+    taken = sorted((*interface["inputs"], *interface["outputs"]), key=lambda entry: entry["position"])
+    hls = folder.resolve() / "hls"
+    return build_program(
+        work, str(hls / "penstock_top.h"), f"::{interface['top']}", nests.arguments, ToolRunner(),
+        order=[nests.copies.get(entry["name"], entry["name"]) for entry in taken], headers=(emitted_headers(), hls),
+        sources=(hls / "penstock_top.cpp",), where="penstock_top.cpp",
+    )  # fmt: skip
+
+
+def _compared(
+    level: ValueLevel, nests: KernelNests, expected: Mapping[str, Array], found: Mapping[str, Array], started: float
+) -> LevelValues:
+    compared = different = 0
+    first = ""
+    for one in nests.arguments:
+        if not one.written:
+            continue
+        wanted, given = expected[one.name], np.asarray(found[one.name]).reshape(one.shape)
+        bits = np.dtype(f"u{np.dtype(one.dtype).itemsize}")
+        apart = np.ascontiguousarray(wanted).view(bits) != np.ascontiguousarray(given).view(bits)
+        compared, different = compared + apart.size, different + int(apart.sum())
+        if apart.any() and not first:
+            place = tuple(int(i) for i in np.argwhere(apart)[0])
+            first = f"{one.name}{list(place)}: {wanted[place]} in the source, {given[place]} here"
+    return LevelValues(level, compared, different, first, time.process_time() - started)

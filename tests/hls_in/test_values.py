@@ -1,0 +1,197 @@
+"""A source means the same compiled by the machine's compiler, as nests, and as the C++ that is written of these."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.elaborate import read_kernel
+from penstock.compiler.hls_in.to_nests import nests_of_kernel
+from penstock.profiling.kernels.open_route import run_open_route
+from penstock.profiling.kernels.values import check_values, random_memories
+
+DATA = Path(__file__).parents[1] / "data" / "hls-sources"
+
+DATAFLOW = """
+#include <hls_stream.h>
+void fill(float a[4][6], hls::stream<float> &to, float kept[6]) {
+  for (int i = 0; i < 4; i++) {
+    for (int j = 0; j < 6; j++) {
+      #pragma HLS pipeline II=1
+      float x = a[i][j] * 2.0f;
+      if (i == 3) kept[j] = x;
+      to.write(x);
+    }
+  }
+}
+void drain(hls::stream<float> &from, float kept[6], float b[4][6], float scale) {
+  float sum = 0;
+  for (int i = 0; i < 4; i++) {
+    for (int j = 0; j < 6; j++) {
+      #pragma HLS pipeline II=1
+      float x = from.read();
+      sum += x;
+      float y = x > 0.5f ? x : sum;
+      if (y < 0) y = -y;
+      b[i][j] = y * scale + j;
+    }
+  }
+  for (int j = 0; j < 6; j++) b[0][j] += kept[j];
+}
+void top(float a[4][6], float b[4][6], float scale) {
+  #pragma HLS dataflow
+  hls::stream<float> s;
+  #pragma HLS stream variable=s depth=4
+  float kept[6];
+  fill(a, s, kept);
+  drain(s, kept, b, scale);
+}
+"""
+WHOLE = """
+static const int weights[3] = {1, -2, 3};
+void top(int a[10], int b[8], signed char c[8]) {
+  for (int i = 0; i < 8; i++) {
+    #pragma HLS pipeline
+    int sum = b[i];
+    for (int k = 0; k < 3; k++) sum += a[i + k] * weights[k] * c[i];
+    if ((sum & 3) == 1) b[i] = sum >> 1;
+    else if (i % 2 == 1) b[i] = i;
+  }
+}
+"""
+EDGES = """
+void top(float a[16], float b[16], double c[16]) {
+  float acc[3];
+  #pragma HLS array_partition variable=acc complete
+  acc[0] = 1.5f; acc[1] = 0; acc[2] = a[0];
+  for (int i = 0; i < 16; i++) {
+    #pragma HLS pipeline
+    if (i > 0 && i < 15) b[i] = a[i - 1] + a[i + 1];
+    acc[1] += a[i] * acc[0];
+    c[i] = acc[1] * 0.1 + acc[2];
+  }
+}
+"""
+SUMS = """
+void top(float a[8][12], float x[12], float y[8]) {
+  for (int i = 0; i < 8; i++) {
+    float sum = 0;
+    for (int j = 0; j < 12; j++) {
+      #pragma HLS pipeline II=1
+      sum += a[i][j] * x[j];
+    }
+    y[i] = sum;
+  }
+}
+"""
+HANDED = """
+#include <hls_stream.h>
+void first(float a[40], hls::stream<float> &to) {
+  for (int i = 0; i < 40; i++) to.write(a[i] * 3.0f);
+}
+void second(hls::stream<float> &from, float b[20]) {
+  for (int i = 0; i < 40; i++) {
+    #pragma HLS pipeline II=1
+    float x = from.read();
+    if (i < 20) b[i] = x > 0 ? x : 0.0f;
+  }
+}
+void top(float a[40], float b[20]) {
+  #pragma HLS dataflow
+  hls::stream<float> s;
+  first(a, s);
+  second(s, b);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(DATAFLOW, id="dataflow"),
+        pytest.param(WHOLE, id="integers", marks=pytest.mark.slow),
+        pytest.param(EDGES, id="edges", marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_source_nests_and_their_cpp_give_the_same_bits(text: str, tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cpp"
+    source.write_text(text)
+    found = check_values(source, "top", seed=3)
+    assert [level.first for level in found.levels] == ["", ""]
+    assert all(level.compared for level in found.levels)
+
+
+def test_a_source_that_computes_something_else_is_told(tmp_path: Path) -> None:
+    """The levels are held against the source: one that the front end reads differently is seen."""
+    source = tmp_path / "kernel.cpp"
+    source.write_text(
+        "void top(float a[8]) {\n  for (int i = 0; i < 8; i++)\n"
+        "#ifdef __SYNTHESIS__\n    a[i] = a[i] * 2.0f;\n#else\n    a[i] = a[i] * 3.0f;\n#endif\n}\n"
+    )
+    found = check_values(source, "top")
+    assert not found.equal
+    assert found.levels[0].different == 8
+    assert found.levels[0].first.startswith("a[0]: ")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("for (int i = 0; i < 8; i++) a[b[i]] = i;", "an address that is not linear"),
+        ("for (int i = 0; i < 4; i++) { for (int j = 0; j < 8; j++) a[j] = i; for (int k = 0; k < 8; k++) b[k] += i; }",
+         "one after the other in each iteration"),
+        ("for (int i = 0; i < 8; i++) c[i] = b[i] * a[0];", "cut to 8"),
+        ("for (int i = 0; i < 8; i++) a[7 - i] = b[i];", "falls while a loop counts up"),
+        ("for (int i = 0; i < 8; i++) a[i + 1] = b[i];", "reaches 9 in dim 0"),
+    ],
+)  # fmt: skip
+def test_what_nests_do_not_have_is_refused_by_name(body: str, said: str, tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cpp"
+    source.write_text(f"void top(int a[8], int b[8], signed char c[8]) {{\n  {body}\n}}\n")
+    with pytest.raises(PenstockError, match=said):
+        nests_of_kernel(read_kernel(source, "top"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "top"),
+    [
+        ("streamhls__polybench__allo__atax", "kernel_atax"),
+        ("streamhls__polybench__streamhls__2560_DSPs__opt1__gesummv", "forward"),
+    ],
+)
+def test_public_designs_mean_what_their_source_says(name: str, top: str) -> None:
+    found = check_values(next((DATA / name).glob("*.cpp")), top, seed=1)
+    assert [level.first for level in found.levels] == ["", ""]
+    assert all(level.compared for level in found.levels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [SUMS, HANDED], ids=["sums", "handed"])
+def test_their_systemverilog_gives_the_same_bits_in_the_simulators_cycles(text: str, tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cpp"
+    source.write_text(text)
+    found = check_values(source, "top", rtl=True)
+    assert [level.first for level in found.levels] == ["", "", ""]
+    hardware = found.levels[-1]
+    assert hardware.level == "SystemVerilog"
+    assert hardware.cycles is not None
+    assert hardware.cycles == hardware.simulated_cycles
+
+
+def test_an_argument_that_is_read_and_written_has_no_port_on_the_open_route(tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cpp"
+    source.write_text("void top(float a[8]) { for (int i = 0; i < 8; i++) a[i] = a[i] * 2.0f; }")
+    nests = nests_of_kernel(read_kernel(source, "top"))
+    with pytest.raises(PenstockError, match="'a' is read and written"):
+        run_open_route(nests, random_memories(nests.arguments, 0))
+
+
+@pytest.mark.slow
+def test_a_source_that_uses_what_it_never_wrote_is_told_so(tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cpp"
+    source.write_text("void top(float a[8]) { float b[8]; for (int i = 0; i < 8; i++) { b[i] += 1.0f; a[i] = b[i]; } }")
+    with pytest.raises(PenstockError, match="uses what it never wrote"):
+        check_values(source, "top")
