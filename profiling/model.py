@@ -24,7 +24,7 @@ from penstock.compiler.platforms import Platform, Resources, total
 from penstock.compiler.schedule import MemoryShape, NestSchedule, load_library
 from penstock.profiling.bandwidth import memory_cycles
 from penstock.profiling.network import Task, TaskChannel, TaskNetwork
-from penstock.profiling.prefetch import Prefetch, prefetch_depths
+from penstock.profiling.prefetch import Prefetch, prefetch_depths, waiting_frames
 from penstock.profiling.protocol import ProfileRequest, ProfilingError
 from penstock.profiling.timeline import FreeTimeline, Timeline, TimelineMemory
 
@@ -149,21 +149,22 @@ class DesignModel:
     def _figures(self, network: TaskNetwork, timelines: Sequence[Timeline]) -> DesignFigures:
         """Kernels run one after the other: times add up, and so does the area, for all are there at once."""
         tasks: list[TaskFigures] = []
-        channels: list[ChannelFigures] = []
         intervals: list[int] = []
         before = 0
         for part, timeline in zip(network.groups, timelines, strict=True):
-            ends = part.ends()
             tasks += [_task_figures(task, timeline, self._facts_of(task), before) for task in part.tasks]
-            ahead = prefetch_depths(part, timeline.busy)
-            channels += [self._channel(c, ends[name], timeline, ahead.get(name)) for name, c in part.channels.items()]
-            intervals += [*timeline.busy.values(), *_block_intervals(part, ends)]
+            intervals += [*timeline.busy.values(), *_block_intervals(part, part.ends())]
             before += timeline.latency
         traffic = memory_cycles(network, self.platform, self.clock_mhz)
-        interval = max(intervals) if len(timelines) == 1 else before
+        interval = max(*(intervals if len(timelines) == 1 else [before]), ceil(traffic or 0))
+        channels: list[ChannelFigures] = []
+        for part, timeline in zip(network.groups, timelines, strict=True):
+            ends, over = part.ends(), {name: times.end for name, times in timeline.tasks.items()}
+            ahead = waiting_frames(part, prefetch_depths(part, timeline.busy), over, interval)
+            channels += [self._channel(c, ends[name], timeline, ahead.get(name)) for name, c in part.channels.items()]
         return DesignFigures(
             latency=before,
-            interval=max(interval, ceil(traffic or 0)),
+            interval=interval,
             initial_delay=before - timelines[-1].latency + timelines[-1].first_output,
             resources=total([t.resources for t in tasks]) + total([c.resources for c in channels]),
             bottleneck=max(tasks, key=lambda t: t.latency).name,

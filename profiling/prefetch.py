@@ -33,11 +33,13 @@ class Prefetch:
 
     Where other loads wait for the same port, it is `shared`, and the words wait right behind it, in as many `parts` as
     the tensor has stripes: a port that brings words faster than their reader takes them is free for the next tensor.
+    Where frames follow each other the port goes on with the next ones while the reader is `frames` behind.
     """
 
     depth: int
     shared: bool = False
     parts: int = 1
+    frames: int = 1
 
 
 def prefetch_depths(network: TaskNetwork, busy: Mapping[str, int]) -> dict[str, Prefetch]:
@@ -68,6 +70,27 @@ def prefetch_depths(network: TaskNetwork, busy: Mapping[str, int]) -> dict[str, 
             if written[0].kind == "stream":
                 found[name] = Prefetch(0 if supply.shared and taken else covering, supply.shared)
     return found
+
+
+def waiting_frames(
+    network: TaskNetwork, found: Mapping[str, Prefetch], over: Mapping[str, int], interval: int
+) -> dict[str, Prefetch]:
+    """The same FIFOs, with how many frames begin before the words of one are used up.
+
+    `over` says when each task ends in the first frame. A port that others wait for would else hold up the next frame
+    until the last layer has begun with this one.
+    """
+    ends = network.ends()
+    passed = {ends[name][0]: name for name in found}
+
+    def used_up(name: str) -> int:
+        reader = ends[name][1]
+        return max(over[reader], used_up(passed[reader]) if reader in passed else 0)
+
+    return {
+        name: replace(one, frames=max(1, ceil(used_up(name) / max(interval, 1)))) if one.shared and one.depth else one
+        for name, one in found.items()
+    }
 
 
 def _takes(kind: str, direction: str) -> bool:
