@@ -243,7 +243,10 @@ class Arithmetic(TileValues):
     def _boolop(self, node: ast.BoolOp) -> ReadValue:
         found = [self.value(one) for one in node.values]
         if any(isinstance(one, RUNTIME) for one in found):
-            return self.apply(node, "and" if isinstance(node.op, ast.And) else "or", found)
+            joined, op = found[0], "and" if isinstance(node.op, ast.And) else "or"
+            for one in found[1:]:
+                joined = self.apply(node, op, [joined, one])
+            return joined
         settled, tests = True, list[Test]()
         for one in found:
             if isinstance(one, Condition):
