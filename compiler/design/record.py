@@ -68,6 +68,8 @@ class Design:
     """Over how many banks a tensor may be striped; with more than one, loads share the memory's ports in turn."""
     prefetch_bits: int = PREFETCH_BITS
     """How much a load may fetch ahead of its reader; what covers an access to memory it always may."""
+    mapping: tuple[str, ...] = ()
+    """How a task program's instances share elements, step by step: "bundle(worker, 4)". Without any, as it says itself."""
     dies: Mapping[str, str] = field(default_factory=dict[str, str])
     """The die that a task stands on; tasks that are not listed stand where the tools put them."""
     memories: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -108,6 +110,9 @@ class Design:
             del document["prefetch_bits"]
         if self.stripes == 1:
             del document["stripes"]
+        document["mapping"] = list(self.mapping)
+        if not self.mapping:
+            del document["mapping"]
         return {name: value for name, value in document.items() if value or name not in _ALLOCATED}
 
     def digest(self) -> str:
@@ -124,7 +129,7 @@ class Design:
             raise _error(where, "the record's schema is missing or unknown", limit=f"this version reads {SCHEMA}")
         known = {
             "platform", "clock_mhz", "kernels", "quantize", "groups", "fifo_depths", "default_depth", "port_bits",
-            "stripes", "prefetch_bits", *_ALLOCATED,
+            "stripes", "prefetch_bits", "mapping", *_ALLOCATED,
         }  # fmt: skip
         if unknown := sorted(set(fields) - known):
             raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
@@ -165,6 +170,7 @@ class Design:
             port_bits=_positive(fields.get("port_bits", 512), f"{where}.port_bits", 8, WIDEST_PORT),
             stripes=_positive(fields.get("stripes", 1), f"{where}.stripes"),
             prefetch_bits=_positive(fields.get("prefetch_bits", PREFETCH_BITS), f"{where}.prefetch_bits", 0),
+            mapping=_texts(fields.get("mapping", []), f"{where}.mapping"),
             dies=dies,
             memories=memories,
             allocated_for=fields.get("allocated_for", ""),
@@ -220,6 +226,13 @@ def _object(document: Any, where: str) -> dict[str, Any]:
     if not isinstance(document, Mapping):
         raise _error(where, f"{document!r} is not a JSON object")
     return {str(k): v for k, v in document.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    items: list[Any] = list(value) if isinstance(value, list | tuple) else [None]  # pyright: ignore[reportUnknownArgumentType]
+    if not all(isinstance(item, str) for item in items):
+        raise _error(where, f"{value!r} is not a list of texts")
+    return tuple(items)
 
 
 def _numbers(value: Any, where: str, least: int) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -62,6 +62,8 @@ class Instances:
     source: ProgramText
     program: TaskProgram
     instances: tuple[TaskInstance, ...]
+    stands_for: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many streams of the program one stands for, where elements share one."""
 
     @cached_property
     def bodies(self) -> tuple[TaskBody, ...]:
@@ -76,7 +78,8 @@ class Instances:
             for port, name in one.channels.items():
                 if name not in found:
                     stream = self.program.streams[port.stream]
-                    found[name] = StreamInstance(name, stream.kind, stream.depth, stream)
+                    depth = stream.depth * self.stands_for.get(name, 1)
+                    found[name] = StreamInstance(name, stream.kind, depth, stream)
         return found
 
     @cached_property

@@ -19,6 +19,6 @@ def network_of_op(op: ProgramOp) -> Instances:
 def open_network(file: str, text: str, entry: str, options: tuple[tuple[str, str], ...]) -> Instances:
     """A program that was read and checked, or the first mistake."""
     network = read_network(ProgramText(file, text), entry, dict(options))
-    check(network)
+    check(network, will_be_mapped=bool(network.program.schedule or network.program.limits))
     tensor_words(network)
     return network

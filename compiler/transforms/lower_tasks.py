@@ -20,6 +20,7 @@ from penstock.compiler.names import c_name
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.tasks.lowering.nests import TaskNests, build_nests, tensor_place
 from penstock.compiler.tasks.lowering.scalars import shape_of, type_of
+from penstock.compiler.tasks.mapping.apply import elements
 from penstock.compiler.tasks.network import Instances, TaskInstance
 from penstock.compiler.tasks.opened import network_of_op
 from penstock.compiler.tasks.tree import TaskBody
@@ -41,7 +42,7 @@ class LowerTasks(ModulePass):
 
     def apply(self, module: ModuleOp) -> ModuleOp:
         (op,) = (one for one in module.walk() if isinstance(one, ProgramOp))
-        network = network_of_op(op)
+        network = elements(network_of_op(op), self.design.mapping)
         return write_instances(network, network.instances, self.design)
 
 

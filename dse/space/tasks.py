@@ -1,7 +1,9 @@
-"""The space of a task program: its author has decided what runs where, so that one design is left."""
+"""The space of a task program: how its instances share elements, where its author leaves that to a search."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from penstock.compiler.analysis.default_design import WeightStore
@@ -12,14 +14,23 @@ WIDEST_PORT = 512
 
 
 MAPPING, AS_WRITTEN = "mapping", "as-written"
+_BETWEEN = "; "
 
 
+def written(steps: Sequence[object]) -> str:
+    """A mapping as the value of the parameter."""
+    return _BETWEEN.join(map(str, steps)) or AS_WRITTEN
+
+
+@dataclass(frozen=True)
 class TaskSpace(TilingSpace):
-    """One parameter, how instances stand on the chip, with one value: each where the program puts it."""
+    """One parameter: how instances stand on the chip. As the program says, or as it fits the limits that it names."""
+
+    mappings: tuple[str, ...] = (AS_WRITTEN,)
 
     @cached_property
     def choices(self) -> Choices:
-        return {MAPPING: (AS_WRITTEN,)}
+        return {MAPPING: self.mappings}
 
     @cached_property
     def conditions(self) -> Conditions:
@@ -35,10 +46,10 @@ class TaskSpace(TilingSpace):
         return "rom"
 
     def default_params(self) -> dict[str, Value]:
-        return {MAPPING: AS_WRITTEN}
+        return {MAPPING: self.mappings[0]}
 
     def first_settings(self) -> tuple[dict[str, Value], ...]:
-        return (self.default_params(),)
+        return tuple({MAPPING: one} for one in self.mappings)
 
     def paced_settings(self) -> tuple[dict[str, Value], ...]:
         return ()
@@ -51,5 +62,8 @@ class TaskSpace(TilingSpace):
         return self.default_params()
 
     def design(self, params: Params) -> Design:
-        self.settings(params)
-        return Design(self.platform.name, self.clock_mhz, {}, self.quantize, port_bits=self.port_bits)
+        chosen = str(self.settings(params)[MAPPING])
+        steps = () if chosen == AS_WRITTEN else tuple(chosen.split(_BETWEEN))
+        return Design(
+            self.platform.name, self.clock_mhz, {}, self.quantize, port_bits=self.port_bits, mapping=steps
+        )  # fmt: skip
