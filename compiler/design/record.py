@@ -69,7 +69,7 @@ class Design:
     prefetch_bits: int = PREFETCH_BITS
     """How much a load may fetch ahead of its reader; what covers an access to memory it always may."""
     mapping: tuple[str, ...] = ()
-    """How a task program's instances share elements, step by step: "bundle(worker, 4)". Without any, as it says itself."""
+    """How a task program's instances share elements, by steps: "bundle(worker, 4)". Without any, as it says itself."""
     dies: Mapping[str, str] = field(default_factory=dict[str, str])
     """The die that a task stands on; tasks that are not listed stand where the tools put them."""
     memories: Mapping[str, str] = field(default_factory=dict[str, str])

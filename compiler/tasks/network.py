@@ -43,6 +43,12 @@ class TaskInstance:
     place: tuple[int, ...]
     body: TaskBody
     channels: Mapping[StreamEnd, str]
+    shared_by: tuple[str, ...] = ()
+    """The program's instances that it stands for, in the order of their turns, where it is an element of several."""
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return self.shared_by or (self.name,)
 
 
 @dataclass(eq=False, frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from xdsl.dialects.builtin import ModuleOp
+
 from penstock.compiler.dialects.tasks import ProgramOp
 from penstock.compiler.tasks.check import check
 from penstock.compiler.tasks.network import Instances, read_network
@@ -13,6 +15,12 @@ from penstock.compiler.tasks.words import tensor_words
 
 def network_of_op(op: ProgramOp) -> Instances:
     return open_network(op.file.data, op.text, op.entry.data, tuple(sorted(op.given_options.items())))
+
+
+def network_of(module: ModuleOp) -> Instances:
+    """Of a module that holds one task program."""
+    (op,) = (one for one in module.walk() if isinstance(one, ProgramOp))
+    return network_of_op(op)
 
 
 @lru_cache(maxsize=8)

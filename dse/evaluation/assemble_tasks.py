@@ -7,11 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from xdsl.dialects.builtin import ModuleOp
-
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import nest, stream
-from penstock.compiler.dialects.tasks import ProgramOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
@@ -19,7 +16,7 @@ from penstock.compiler.schedule import NestSchedule, OperatorLibrary, load_libra
 from penstock.compiler.tasks.mapping.apply import elements
 from penstock.compiler.tasks.mapping.candidates import load_of, schedules
 from penstock.compiler.tasks.network import Instances
-from penstock.compiler.tasks.opened import network_of_op
+from penstock.compiler.tasks.opened import network_of
 from penstock.compiler.tasks.schedules import Schedule
 from penstock.compiler.tasks.tree import TaskBody
 from penstock.compiler.transforms.lower_tasks import nests_of, write_instances
@@ -35,7 +32,7 @@ class TaskAssembler:
     def __init__(self, program: Program, platform: Platform, clock_mhz: float) -> None:
         self.program, self.platform = program, platform
         self.library: OperatorLibrary = load_library(platform.operators, platform.check_clock(clock_mhz))
-        self.clock_mhz, self.instances = clock_mhz, _network(program.module)
+        self.clock_mhz, self.instances = clock_mhz, network_of(program.module)
         self._scheduled = OrderedDict[tuple[str, ...], TaskNetwork]()
 
     @property
@@ -120,8 +117,3 @@ def _between_ports(schedule: NestSchedule, task: str, renamed: Mapping[str, str]
     """A schedule between the ports of a body, whose channels are each instance's own."""
     ports = tuple(replace(port, channel=renamed.get(port.channel, port.channel)) for port in schedule.ports)
     return replace(schedule, name=schedule.name.removeprefix(f"{task}."), ports=ports)
-
-
-def _network(module: ModuleOp) -> Instances:
-    (op,) = (one for one in module.walk() if isinstance(one, ProgramOp))
-    return network_of_op(op)

@@ -42,7 +42,8 @@ def bundled(step: Bundle, members: Sequence[TaskInstance]) -> TaskInstance:
     made = _Merging(step, members)
     body = made.body()
     name = f"{first.name}_to_{'_'.join(map(str, last.place)) or last.name}"
-    return replace(first, name=name, body=body, channels=made.channels)
+    shared_by = tuple(name for one in members for name in one.members)
+    return replace(first, name=name, body=body, channels=made.channels, shared_by=shared_by)
 
 
 class _Merging:
@@ -79,13 +80,13 @@ class _Merging:
             body = self._merged(statements)
             node = next((one.node for one in statements if isinstance(one, For)), self.members[0].task.node)
             return (For(self.shot, len(self.members), "shot", body, node),)
-        if len(statements) != 1 or not isinstance(statements[0], For):
+        loop = statements[0] if len(statements) == 1 else None
+        if not isinstance(loop, For):
+            name = self.members[0].task.name
             raise refused(
-                self.step,
-                f"{self.members[0].task.name} is no nest of {self.step.inside} loops with nothing between them",
+                self.step, f"{name} is no nest of {self.step.inside} loops with nothing between them",
                 hint="bundle it with a smaller `inside`",
             )  # fmt: skip
-        (loop,) = statements
         if carried := lasting(loop.body):
             raise refused(
                 self.step, f"{carried} lives from round to round of the loop over {loop.name}",

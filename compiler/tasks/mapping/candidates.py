@@ -47,7 +47,7 @@ def load_of(network: Instances) -> Load:
     return Load(
         len(network.instances),
         max(rounds(body.statements) for body in bodies),
-        max(_ports(one) for one in bodies.values()),
+        max(ports_of(one) for one in bodies.values()),
         max(sum(prod(m.shape) * bits_of(m.dtype) for m in body.arrays.values()) for body in bodies),
     )
 
@@ -62,7 +62,8 @@ def rounds(statements: Sequence[Stmt]) -> int:
     return sum(loops) if loops else 1
 
 
-def _ports(one: TaskInstance) -> int:
+def ports_of(one: TaskInstance) -> int:
+    """How many streams and tensors it meets."""
     met = {s.port for s in walk(one.body.statements) if isinstance(s, Get | Put)}
     return len(met) + len(one.body.tensors)
 
@@ -89,12 +90,12 @@ def schedules(network: Instances, limits: Limits, builds: Callable[[Instances], 
         _, _, _, schedule, made = heapq.heappop(left)
         if load_of(made).within(limits) and builds(made):
             found.append(schedule)
-        for step in _steps(made, schedule):
+        for step in next_steps(made, schedule):
             look_at((*schedule, step))
     return found
 
 
-def _steps(network: Instances, schedule: Schedule) -> Iterator[Bundle | Chain]:
+def next_steps(network: Instances, schedule: Schedule) -> Iterator[Bundle | Chain]:
     """Steps that leave fewer elements. Bundles come before chains, so that no two orders of the same are looked at."""
     tasks: dict[str, list[TaskInstance]] = {}
     for one in network.instances:

@@ -56,7 +56,8 @@ def chained(step: Chain, first: TaskInstance, second: TaskInstance) -> TaskInsta
     trips, names = moved.trips, moved.names
     body = TaskBody(statements, arrays, ports, trips, names, first.body.decisions)
     task = replace(first.task, name=f"{first.task.name}_{second.task.name}")
-    return replace(first, name="_".join([task.name, *map(str, first.place)]), task=task, body=body, channels=channels)
+    name, shared_by = "_".join([task.name, *map(str, first.place)]), (*first.members, *second.members)
+    return replace(first, name=name, task=task, body=body, channels=channels, shared_by=shared_by)
 
 
 class _Moved:
@@ -206,23 +207,18 @@ def _place(statements: Sequence[Stmt], port: StreamEnd, trips: Mapping[int, int]
     if len(sites) != 1:
         return None
     loops, tests = sites[0]
-    ranges: list[tuple[int, int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for loop in loops:
-        first, last = 0, trips[loop] - 1
-        for test in (test for test in tests if test.loop == loop):
-            if test.every or test.comparison == "ne":
-                return None
-            first = max(first, test.value) if test.comparison in ("eq", "ge") else first
-            last = min(last, test.value) if test.comparison in ("eq", "le") else last
-        if last < first:
-            return None
-        ranges.append((loop, first, last - first + 1))
+        own = [test for test in tests if test.loop == loop]
+        if any(test.comparison != "eq" or test.every for test in own):
+            return None  # a memory's address is within it in every round, whatever rounds store
+        ranges.append((loop, 1 if own else trips[loop]))
     number = Affine(0)
-    for position, (loop, first, size) in enumerate(ranges):
-        stride = prod(inner for _, _, inner in ranges[position + 1 :])
+    for position, (loop, size) in enumerate(ranges):
+        stride = prod(inner for _, inner in ranges[position + 1 :])
         if size > 1:
-            number = number.plus(Affine.counter(loop, stride, -first * stride))
-    return number, prod(size for _, _, size in ranges)
+            number = number.plus(Affine.counter(loop, stride))
+    return number, prod(size for _, size in ranges)
 
 
 def _sites(
