@@ -9,7 +9,7 @@ from math import prod
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.tasks.expressions import Expressions
 from penstock.compiler.tasks.kinds import GridLayout, TileKind
-from penstock.compiler.tasks.schedules import Bundle, Chain, Limits, Primitive
+from penstock.compiler.tasks.schedules import Bundle, Chain, MappingLimits, MappingStep
 from penstock.compiler.tasks.source import CODE, MODULE, ProgramText
 from penstock.compiler.tasks.values import (
     Builtin,
@@ -282,8 +282,8 @@ class _Mapping:
 
     def __init__(self, source: ProgramText, expressions: Expressions, tasks: list[TaskDef]) -> None:
         self.source, self.expressions, self.tasks = source, expressions, tasks
-        self.schedule: list[Primitive] = []
-        self.limits: Limits | None = None
+        self.schedule: list[MappingStep] = []
+        self.limits: MappingLimits | None = None
 
     def says(self, call: ast.Call) -> bool:
         """Whether a line is such a call, which is noted."""
@@ -311,7 +311,7 @@ class _Mapping:
             given = self._numbers(call, ("elements", "ports", "memory_bits"), least=1)
             if call.args or not given or self.limits is not None:
                 raise self.source.error(call, "fit takes limits, once", "write fit(elements=8, ports=4)")
-            self.limits = Limits(**given)
+            self.limits = MappingLimits(**given)
         else:
             return False
         if self.limits is not None and self.schedule:

@@ -40,7 +40,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Limits:
+class MappingLimits:
     """What there is of elements, of ports and of memory an element; 0 is no limit."""
 
     elements: int = 0
@@ -48,8 +48,8 @@ class Limits:
     memory_bits: int = 0
 
 
-Primitive = Bundle | Chain
-Schedule = tuple[Primitive, ...]
+MappingStep = Bundle | Chain
+Schedule = tuple[MappingStep, ...]
 
 
 def parse(texts: tuple[str, ...]) -> Schedule:
@@ -57,7 +57,7 @@ def parse(texts: tuple[str, ...]) -> Schedule:
     return tuple(_parsed(text) for text in texts)
 
 
-def _parsed(text: str) -> Primitive:
+def _parsed(text: str) -> MappingStep:
     match = _CALL.fullmatch(text.replace(" ", ""))
     parts = match[2].split(",") if match else []
     if match and match[1] == "chain" and len(parts) == 2 and all(_NAME.fullmatch(part) for part in parts):
@@ -73,7 +73,7 @@ def _parsed(text: str) -> Primitive:
     )  # fmt: skip
 
 
-def refused(step: Primitive, what: str, limit: str = "", hint: str = "") -> PenstockError:
+def refused(step: MappingStep, what: str, limit: str = "", hint: str = "") -> PenstockError:
     """A step that cannot be taken."""
     return PenstockError(
         code=CODE, what=f"{step}: {what}", where="mapping", limit=limit,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from penstock.compiler.tasks.affine import Affine, Remainder, Tests
 from penstock.compiler.tasks.kinds import DTYPES, GridLayout, TileKind
-from penstock.compiler.tasks.schedules import Limits, Schedule
+from penstock.compiler.tasks.schedules import MappingLimits, Schedule
 from penstock.compiler.tasks.tree import Expr, Memory
 
 BUILTINS = frozenset({
@@ -109,7 +109,7 @@ class TaskProgram:
     constants: Mapping[str, ReadValue]
     schedule: Schedule = ()
     """How its instances share elements, as it says itself."""
-    limits: Limits | None = None
+    limits: MappingLimits | None = None
     """What a search is to fit it into, if it says so."""
 
 

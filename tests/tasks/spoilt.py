@@ -113,7 +113,9 @@ def _shard(lines: list[str], chosen: random.Random) -> Spoilt:
 def _too_far(lines: list[str], chosen: random.Random) -> Spoilt:
     loads = [i for i, line in enumerate(lines) if re.search(r"[AB]\d+\[i", line)]
     at = chosen.choice(loads)
-    lines[at] = re.sub(r"([AB]\d+\[)i", chosen.choice((r"\1i + 1", r"\1i - 1", r"\1i * 2")), lines[at])
+    once = "range(1)" in lines[at - 1]  # the first of one element is the last as well
+    other = r"\1i + 1" if once else chosen.choice((r"\1i + 1", r"\1i - 1", r"\1i * 2"))
+    lines[at] = re.sub(r"([AB]\d+\[)i", other, lines[at])
     return _made("too far", lines, range(at, at + 1), "reaches")
 
 

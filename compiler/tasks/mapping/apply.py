@@ -11,7 +11,7 @@ from penstock.compiler.tasks.mapping.bundle import bundled
 from penstock.compiler.tasks.mapping.chain import chained
 from penstock.compiler.tasks.mapping.shared_channels import with_shared_channels
 from penstock.compiler.tasks.network import Instances, TaskInstance
-from penstock.compiler.tasks.schedules import CODE, Bundle, Chain, Primitive, Schedule, parse, refused
+from penstock.compiler.tasks.schedules import CODE, Bundle, Chain, MappingStep, Schedule, parse, refused
 from penstock.compiler.tasks.source import TaskError
 from penstock.compiler.tasks.tree import Get, walk
 
@@ -40,7 +40,7 @@ def mapped(network: Instances, schedule: Schedule) -> Instances:
     return made
 
 
-def _of(step: Primitive, name: str, instances: list[TaskInstance]) -> list[TaskInstance]:
+def _of(step: MappingStep, name: str, instances: list[TaskInstance]) -> list[TaskInstance]:
     found = [one for one in instances if one.task.name == name]
     if not found:
         names = ", ".join(dict.fromkeys(one.task.name for one in instances))

@@ -17,7 +17,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.tasks.kinds import bits_of
 from penstock.compiler.tasks.mapping.apply import mapped
 from penstock.compiler.tasks.network import Instances, TaskInstance
-from penstock.compiler.tasks.schedules import Bundle, Chain, Limits, Schedule
+from penstock.compiler.tasks.schedules import Bundle, Chain, MappingLimits, Schedule
 from penstock.compiler.tasks.tree import For, Get, Put, Stmt, When, walk
 
 MOST_LOOKED_AT = 160
@@ -25,7 +25,7 @@ MOST_FOUND = 8
 
 
 @dataclass(frozen=True)
-class Load:
+class ElementLoad:
     """What the elements of a mapping take: how many there are, and the most of one."""
 
     elements: int
@@ -33,7 +33,7 @@ class Load:
     ports: int
     memory_bits: int
 
-    def within(self, limits: Limits) -> bool:
+    def within(self, limits: MappingLimits) -> bool:
         return (
             (not limits.elements or self.elements <= limits.elements)
             and (not limits.ports or self.ports <= limits.ports)
@@ -41,10 +41,10 @@ class Load:
         )
 
 
-def load_of(network: Instances) -> Load:
+def load_of(network: Instances) -> ElementLoad:
     """Of a network, mapped or not."""
     bodies = {one.body: one for one in network.instances}
-    return Load(
+    return ElementLoad(
         len(network.instances),
         max(rounds(body.statements) for body in bodies),
         max(ports_of(one) for one in bodies.values()),
@@ -68,7 +68,7 @@ def ports_of(one: TaskInstance) -> int:
     return len(met) + len(one.body.tensors)
 
 
-def schedules(network: Instances, limits: Limits, builds: Callable[[Instances], bool]) -> list[Schedule]:
+def schedules(network: Instances, limits: MappingLimits, builds: Callable[[Instances], bool]) -> list[Schedule]:
     """Schedules within the limits, the most promising first. `builds` says whether pipelines can be made of one."""
     found: list[Schedule] = []
     number, seen, left = count(), set[frozenset[str]](), list[tuple[int, int, int, Schedule, Instances]]()

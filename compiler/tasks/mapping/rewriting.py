@@ -26,7 +26,7 @@ from penstock.compiler.tasks.tree import (
     When,
 )
 
-Index = Callable[[Memory, tuple[Affine, ...]], tuple[Affine, ...]]
+AddressRule = Callable[[Memory, tuple[Affine, ...]], tuple[Affine, ...]]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Renaming:
     memories: Mapping[Memory, Memory] = field(default_factory=dict[Memory, Memory])
     prefix: str = ""
     """Before the name of each variable."""
-    index: Index = lambda memory, at: at
+    index: AddressRule = lambda memory, at: at
     """An address, by the memory that is meant in the body that is copied."""
 
     def statements(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
