@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from penstock.compiler.arrays import Array
-from penstock.compiler.tasks.affine import Tests
+from penstock.compiler.tasks.affine import Tests, rounds_within
 from penstock.compiler.tasks.elaborate import elaborate
 from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.read import read_program
@@ -226,7 +226,7 @@ def rounds(body: TaskBody, loops: tuple[int, ...], tests: Tests) -> int:
     """How many rounds of some loops pass all tests: loop by loop, since each test asks one counter."""
     sizes: list[int] = []
     for loop in loops:
-        own = [test for test in tests if test.loop == loop]
+        own = tuple(test for test in tests if test.loop == loop)
         trip = body.trips[loop]
-        sizes.append(trip if not own else sum(all(t.holds(c) for t in own) for c in range(trip)))
+        sizes.append(rounds_within(own, trip) if own else trip)
     return prod(sizes)

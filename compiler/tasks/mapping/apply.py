@@ -15,6 +15,9 @@ from penstock.compiler.tasks.schedules import CODE, Bundle, Chain, MappingStep, 
 from penstock.compiler.tasks.source import TaskError
 from penstock.compiler.tasks.tree import Get, walk
 
+MOST_SHARING = 256
+"""Instances of one element: each has a place of its own in what chooses its channels."""
+
 
 @lru_cache(maxsize=32)
 def elements(network: Instances, mapping: tuple[str, ...]) -> Instances:
@@ -56,6 +59,8 @@ def _bundle(step: Bundle, instances: list[TaskInstance]) -> list[TaskInstance]:
             step, f"{len(members)} instances are no groups of {count}", "a count of at least 2 that divides them",
             f"choose one of {', '.join(str(n) for n in range(2, len(members) + 1) if len(members) % n == 0) or 'none'}",
         )  # fmt: skip
+    if count > MOST_SHARING:
+        raise refused(step, f"{count} instances on one element", f"at most {MOST_SHARING}", "give bundle a count")
     groups = [members[at : at + count] for at in range(0, len(members), count)]
     made = {group[0]: bundled(step, group) for group in groups}
     return [made.get(one, one) for one in instances if one in made or one not in members]
