@@ -47,6 +47,10 @@ class MappingLimits:
     ports: int = 0
     memory_bits: int = 0
 
+    def __str__(self) -> str:
+        given = {"elements": self.elements, "ports": self.ports, "memory_bits": self.memory_bits}
+        return ", ".join(f"{name}={number}" for name, number in given.items() if number)
+
 
 MappingStep = Bundle | Chain
 Schedule = tuple[MappingStep, ...]

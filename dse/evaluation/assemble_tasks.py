@@ -62,7 +62,7 @@ class TaskAssembler:
             load = load_of(self.instances)
             raise PenstockError(
                 code="mapping-too-large", what="no mapping of the program fits its limits", where=self.program.name,
-                limit=f"{limits}; as it stands it has {load.elements} elements of up to {load.ports} ports",
+                limit=f"fit({limits}); as it stands it has {load.elements} elements of up to {load.ports} ports",
                 hint="let fit(...) have more elements, ports or memory, or map it by hand with bundle and chain",
             )  # fmt: skip
         return tuple(found)

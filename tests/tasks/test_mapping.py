@@ -152,6 +152,20 @@ def test_a_search_maps_a_program_into_its_limits(tmp_path: Path) -> None:
         Evaluator.create(prepare(import_model(str(path))), BOARD)
 
 
+def test_a_search_finds_what_shares_a_tensor(tmp_path: Path) -> None:
+    """As it stands, all instances of a grid meet one tensor: only mapped can the program be built."""
+    text = (EXAMPLES / "shared_elements.py").read_text().replace("bundle(load)\n", "fit(elements=5)\n")
+    path = tmp_path / "shards.py"
+    path.write_text("\n".join(line for line in text.splitlines() if "    bundle(" not in line))
+    path.write_text(path.read_text().replace("import Layout, Stream, bundle,", "import Layout, Stream, fit,"))
+    evaluator = Evaluator.create(prepare(import_model(str(path))), BOARD)
+    mappings = [str(params[MAPPING]) for params in evaluator.space.first_settings()]
+    assert mappings
+    for mapping in mappings:
+        made = mapped_equals_its_text(evaluator.assembler.instances, tuple(mapping.split("; ")))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
+        assert len(made.instances) <= 5
+
+
 def test_tokens_of_some_rounds_wait_in_no_buffer() -> None:
     """A buffer's address is within it in all rounds; those in which nothing is put are some of them."""
     with pytest.raises(PenstockError, match="not in every round"):

@@ -26,15 +26,18 @@ def elements(network: Instances, mapping: tuple[str, ...]) -> Instances:
     return mapped(network, schedule) if schedule else network
 
 
-def mapped(network: Instances, schedule: Schedule) -> Instances:
-    """The program with its instances on fewer elements; a step that cannot be taken is named."""
+def mapped(network: Instances, schedule: Schedule, *, unfinished: bool = False) -> Instances:
+    """The program with its instances on fewer elements; a step that cannot be taken is named.
+
+    Of an `unfinished` schedule, instances of a grid may still be to share the element that meets their tensor.
+    """
     instances = list(network.instances)
     for step in schedule:
         instances = _bundle(step, instances) if isinstance(step, Bundle) else _chain(step, instances)
     instances, stands_for = with_shared_channels(instances)
     made = replace(network, instances=tuple(instances), stands_for=stands_for)
     try:
-        check(made)
+        check(made, will_be_mapped=unfinished)
     except TaskError as error:
         raise PenstockError(
             code=CODE, what=f"with {'; '.join(map(str, schedule))}: {error.what}", where=error.where,

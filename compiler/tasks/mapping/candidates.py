@@ -1,8 +1,9 @@
 """Schedules that bring a program onto few enough elements: those first whose busiest element has the least to do.
 
 After Dato's algorithm 1: states are schedules, a step is one legal bundle or chain, and every step leaves fewer
-elements. What a state costs is the rounds of its busiest element, below which no run of it can be; so the states that
-are looked at first are those that may be the fastest. How fast they are is simulated afterwards.
+elements. What a state costs is the rounds of its busiest element, below which no run of it can be, and no less than an
+equal share of all rounds, which some element of the last has; of equal ones, that of the fewest elements is looked at
+first. How fast those that fit are is simulated afterwards.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from itertools import count
 from math import prod
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.tasks.check import check
 from penstock.compiler.tasks.kinds import bits_of
 from penstock.compiler.tasks.mapping.apply import mapped
 from penstock.compiler.tasks.network import Instances, TaskInstance
 from penstock.compiler.tasks.schedules import Bundle, Chain, MappingLimits, Schedule
+from penstock.compiler.tasks.source import TaskError
 from penstock.compiler.tasks.tree import For, Get, Put, Stmt, When, walk
 
 MOST_LOOKED_AT = 160
@@ -73,26 +76,38 @@ def schedules(network: Instances, limits: MappingLimits, builds: Callable[[Insta
     found: list[Schedule] = []
     number, seen, left = count(), set[frozenset[str]](), list[tuple[int, int, int, Schedule, Instances]]()
 
+    work = sum(rounds(one.body.statements) for one in network.instances)
+    shared = work // limits.elements if limits.elements else 0
+
     def look_at(schedule: Schedule) -> None:
         key = frozenset(map(str, schedule))
         if key in seen or len(seen) > MOST_LOOKED_AT:
             return
         seen.add(key)
         try:
-            made = mapped(network, schedule)
+            made = mapped(network, schedule, unfinished=True)
         except PenstockError:
             return
         load = load_of(made)
-        heapq.heappush(left, (load.rounds, load.elements, next(number), schedule, made))
+        heapq.heappush(left, (max(load.rounds, shared), load.elements, next(number), schedule, made))
 
     look_at(())
     while left and len(found) < MOST_FOUND:
         _, _, _, schedule, made = heapq.heappop(left)
-        if load_of(made).within(limits) and builds(made):
+        if load_of(made).within(limits) and _is_whole(made) and builds(made):
             found.append(schedule)
         for step in next_steps(made, schedule):
             look_at((*schedule, step))
     return found
+
+
+def _is_whole(network: Instances) -> bool:
+    """Whether no step must follow."""
+    try:
+        check(network)
+    except TaskError:
+        return False
+    return True
 
 
 def next_steps(network: Instances, schedule: Schedule) -> Iterator[Bundle | Chain]:
@@ -100,6 +115,11 @@ def next_steps(network: Instances, schedule: Schedule) -> Iterator[Bundle | Chai
     tasks: dict[str, list[TaskInstance]] = {}
     for one in network.instances:
         tasks.setdefault(one.task.name, []).append(one)
+    for name, members in tasks.items():  # a tensor has one port: all that meet it share an element, whatever follows
+        if len(members) > 1 and members[0].body.tensors:
+            for inside in range(_depth(members[0].body.statements) + 1):
+                yield Bundle(name, 0, inside)
+            return
     done = {step.task for step in schedule if isinstance(step, Bundle)}
     if not any(isinstance(step, Chain) for step in schedule):
         for name, members in tasks.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from penstock.compiler.tasks.tree import For, Get, Put, Stmt, StreamEnd, When
 
@@ -25,10 +25,11 @@ def _walk(statements: Sequence[Stmt], counters: dict[int, int]) -> Iterator[tupl
     for one in statements:
         match one:
             case For():
+                rounds = _by_round(one)
                 for number in range(one.trip):
                     counters[one.loop] = number
                     yield None, False
-                    yield from _walk(one.body, counters)
+                    yield from _walk(rounds(number), counters)
             case When():
                 if all(test.holds(counters[test.loop]) for test in one.tests):
                     yield from _walk(one.body, counters)
@@ -36,3 +37,23 @@ def _walk(statements: Sequence[Stmt], counters: dict[int, int]) -> Iterator[tupl
                 yield one.port, isinstance(one, Put)
             case _:
                 pass
+
+
+def _by_round(loop: For) -> Callable[[int], Sequence[Stmt]]:
+    """What may happen in a round of a loop: of many choices by its counter, each is looked at in its own round only."""
+    always: list[tuple[int, Stmt]] = []
+    chosen: dict[int, list[tuple[int, Stmt]]] = {}
+    for place, one in enumerate(loop.body):
+        own = (
+            [t.value for t in one.tests if t.loop == loop.loop and t.comparison == "eq" and not t.every]
+            if isinstance(one, When)
+            else []
+        )
+        (chosen.setdefault(own[0], []) if own else always).append((place, one))
+    if not chosen:
+        return lambda number: loop.body
+
+    def of(number: int) -> Sequence[Stmt]:
+        return [one for _, one in sorted([*always, *chosen.get(number, ())], key=lambda pair: pair[0])]
+
+    return of

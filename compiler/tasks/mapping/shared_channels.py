@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from penstock.compiler.tasks.mapping.order import passes
 from penstock.compiler.tasks.mapping.rewriting import Renaming, same_value
@@ -14,10 +14,20 @@ from penstock.compiler.tasks.tree import For, Get, Put, Stmt, StreamEnd, TaskBod
 def with_shared_channels(instances: Sequence[TaskInstance]) -> tuple[list[TaskInstance], dict[str, int]]:
     """The instances, and how many streams each stream now stands for."""
     now = {one.name: one for one in instances}
+    orders: dict[str, _Order | None] = {}
     stands_for: dict[str, int] = {}
     for writer, reader, channels in _between(instances):
-        made = _joined(now[writer], now[reader], channels)
-        if made is not None:
+        for name in (writer, reader):
+            if name not in orders:
+                orders[name] = _order(now[name])
+        first, second = orders[writer], orders[reader]
+        wanted = set(channels)
+        if first is None or second is None:
+            continue
+        if [name for name in first.put if name in wanted] != [name for name in second.got if name in wanted]:
+            continue
+        made = _as_one(now[writer], channels), _as_one(now[reader], channels)
+        if made[0] is not None and made[1] is not None:
             now[writer], now[reader] = made
             stands_for[channels[0]] = len(channels)
     return list(now.values()), stands_for
@@ -40,20 +50,20 @@ def _between(instances: Sequence[TaskInstance]) -> Iterator[tuple[str, str, list
             yield writer, reader, channels
 
 
-def _joined(
-    writer: TaskInstance, reader: TaskInstance, channels: list[str]
-) -> tuple[TaskInstance, TaskInstance] | None:
-    if _order(writer, channels, puts=True) != _order(reader, channels, puts=False):
-        return None
-    one, other = _as_one(writer, channels), _as_one(reader, channels)
-    return (one, other) if one is not None and other is not None else None
+@dataclass(frozen=True)
+class _Order:
+    """The channels that tokens are put into, and got from, one after the other."""
+
+    put: list[str]
+    got: list[str]
 
 
-def _order(one: TaskInstance, channels: list[str], *, puts: bool) -> list[str] | bool:
+def _order(one: TaskInstance) -> _Order | None:
     found = passes(one.body.statements)
     if found is None:
-        return puts  # never equal to the other end's
-    return [one.channels[port] for port, put in found if put == puts and one.channels[port] in channels]
+        return None
+    put, got = ([one.channels[port] for port, puts in found if puts == way] for way in (True, False))
+    return _Order(put, got)
 
 
 def _as_one(one: TaskInstance, channels: list[str]) -> TaskInstance | None:
