@@ -26,9 +26,9 @@ def with_shared_channels(instances: Sequence[TaskInstance]) -> tuple[list[TaskIn
             continue
         if [name for name in first.put if name in wanted] != [name for name in second.got if name in wanted]:
             continue
-        made = _as_one(now[writer], channels), _as_one(now[reader], channels)
-        if made[0] is not None and made[1] is not None:
-            now[writer], now[reader] = made
+        one, other = _as_one(now[writer], channels), _as_one(now[reader], channels)
+        if one is not None and other is not None:
+            now[writer], now[reader] = one, other
             stands_for[channels[0]] = len(channels)
     return list(now.values()), stands_for
 
