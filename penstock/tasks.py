@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar, overload
 
 __all__ = [
-    "Layout", "Stream", "Tile", "broadcast", "exp", "float32", "grid", "matmul", "program", "sigmoid", "sqrt",
-    "stack", "tanh", "task", "transpose", "unroll", "where",
+    "Layout", "Stream", "Tile", "broadcast", "bundle", "chain", "exp", "fit", "float32", "grid", "matmul", "program",
+    "sigmoid", "sqrt", "stack", "tanh", "task", "transpose", "unroll", "where",
     "int2", "int3", "int4", "int5", "int6", "int7", "int8", "int9", "int10", "int11", "int12", "int13",
     "int14", "int15", "int16", "int17", "int18", "int19", "int20", "int21", "int22", "int23", "int24", "int25",
     "int26", "int27", "int28", "int29", "int30", "int31", "int32",
@@ -130,6 +130,21 @@ def grid(*sizes: int) -> Iterable[Any]:
 def unroll(*bounds: int) -> Iterable[Any]:
     """A loop that is written out, so that its counter is a plain number."""
     _described(bounds)
+
+
+def bundle(task: Callable[..., Any], count: int = 0, *, inside: int = 0) -> None:
+    """So many neighbours of a task's grid share an element, all of them without a count; `inside` so many loops."""
+    _described(task, count, inside)
+
+
+def chain(*tasks: Callable[..., Any]) -> None:
+    """Each instance and the one that it sends to share an element, and their stream stays in it."""
+    _described(tasks)
+
+
+def fit(*, elements: int = 0, ports: int = 0, memory_bits: int = 0) -> None:
+    """A search is to find which instances share elements: so many elements, of so many ports and bits each."""
+    _described(elements, ports, memory_bits)
 
 
 def where(condition: Any, one: Any, other: Any) -> Tile:

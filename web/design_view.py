@@ -11,6 +11,7 @@ from penstock.web.text import Document
 from penstock.web.treemap import TreemapArea, lay_out
 
 MOST_ROWS = 400
+MOST_ELEMENTS = 256
 _FREE = "free, up to the limit"
 
 
@@ -80,6 +81,17 @@ class DesignView:
     left_out: int
     memories: tuple[Document, ...]
     notes: tuple[str, ...]
+    mapping: tuple[str, ...]
+    elements: tuple[Document, ...]
+    """Of a task program whose instances share some."""
+
+    @property
+    def shown_elements(self) -> tuple[Document, ...]:
+        return self.elements[:MOST_ELEMENTS]
+
+    @property
+    def instances(self) -> int:
+        return sum(len(one["instances"]) for one in self.elements)
 
 
 def view_design(report: Document, resource: str) -> DesignView:
@@ -100,6 +112,8 @@ def view_design(report: Document, resource: str) -> DesignView:
         left_out=max(0, len(bars) - MOST_ROWS),
         memories=tuple((report["placement"] or {"memories": ()})["memories"][:MOST_ROWS]),
         notes=tuple(note for note in (report["timing"]["note"], use["note"]) if note),
+        mapping=tuple(report["design"].get("mapping", ())),
+        elements=tuple(report["design"].get("elements", ())),
     )
 
 

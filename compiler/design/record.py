@@ -71,6 +71,8 @@ class Design:
     equalisation: int = 0
     """How far FIFOs are sized for tasks slower than they are, in percent: at 0 (normal) no FIFO costs time, at 100
     (conservative) all FIFOs together cost as much as if every task kept the pace of the slowest."""
+    mapping: tuple[str, ...] = ()
+    """How a task program's instances share elements, by steps: "bundle(worker, 4)". Without any, as it says itself."""
     dies: Mapping[str, str] = field(default_factory=dict[str, str])
     """The die that a task stands on; tasks that are not listed stand where the tools put them."""
     memories: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -113,6 +115,9 @@ class Design:
             del document["stripes"]
         if not self.equalisation:
             del document["equalisation"]
+        document["mapping"] = list(self.mapping)
+        if not self.mapping:
+            del document["mapping"]
         return {name: value for name, value in document.items() if value or name not in _ALLOCATED}
 
     def digest(self) -> str:
@@ -129,7 +134,7 @@ class Design:
             raise _error(where, "the record's schema is missing or unknown", limit=f"this version reads {SCHEMA}")
         known = {
             "platform", "clock_mhz", "kernels", "quantize", "groups", "fifo_depths", "default_depth", "port_bits",
-            "stripes", "prefetch_bits", "equalisation", *_ALLOCATED,
+            "stripes", "prefetch_bits", "equalisation", "mapping", *_ALLOCATED,
         }  # fmt: skip
         if unknown := sorted(set(fields) - known):
             raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
@@ -171,6 +176,7 @@ class Design:
             stripes=_positive(fields.get("stripes", 1), f"{where}.stripes"),
             prefetch_bits=_positive(fields.get("prefetch_bits", PREFETCH_BITS), f"{where}.prefetch_bits", 0),
             equalisation=_positive(fields.get("equalisation", 0), f"{where}.equalisation", 0, 100),
+            mapping=_texts(fields.get("mapping", []), f"{where}.mapping"),
             dies=dies,
             memories=memories,
             allocated_for=fields.get("allocated_for", ""),
@@ -226,6 +232,13 @@ def _object(document: Any, where: str) -> dict[str, Any]:
     if not isinstance(document, Mapping):
         raise _error(where, f"{document!r} is not a JSON object")
     return {str(k): v for k, v in document.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    items: list[Any] = list(value) if isinstance(value, list | tuple) else [None]  # pyright: ignore[reportUnknownArgumentType]
+    if not all(isinstance(item, str) for item in items):
+        raise _error(where, f"{value!r} is not a list of texts")
+    return tuple(items)
 
 
 def _numbers(value: Any, where: str, least: int) -> tuple[int, ...]:

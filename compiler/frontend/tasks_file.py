@@ -21,6 +21,7 @@ from penstock.compiler.scalars.number_types import named, sent_types
 from penstock.compiler.tasks.interpret import stored_as
 from penstock.compiler.tasks.kinds import TileKind, is_float
 from penstock.compiler.tasks.lowering.scalars import type_of
+from penstock.compiler.tasks.mapping.apply import elements
 from penstock.compiler.tasks.network import Instances, tokens
 from penstock.compiler.tasks.opened import open_network
 from penstock.compiler.tasks.source import CODE, MODULE, MOST_BYTES, is_task_source, kernels_in
@@ -84,8 +85,9 @@ def import_tiles(reference: TaskReference, text: str) -> Program:
 
 def _program_of(reference: TaskReference, text: str, entry: str, options: dict[str, str]) -> Program:
     network = open_network(reference.path.name, text, entry, tuple(sorted(options.items())))
-    for _ in nests_of(network, arrays=False):  # loops that make no pipeline are told now, not in a trial
-        pass
+    if network.program.limits is None:  # loops that make no pipeline are told now, not in a trial
+        for _ in nests_of(elements(network, ()), arrays=False):
+            pass
     inputs, outputs = _ports(network, network.inputs), _ports(network, network.outputs)
     block = Block(arg_types=[_tensor(network, port.name) for port in inputs])
     results = [_tensor(network, port.name) for port in outputs]

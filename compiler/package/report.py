@@ -111,12 +111,22 @@ class ConverterInfo(Record):
     live_elements: Count = Field(description="the most that are alive at once; null: too many to count")
 
 
+class ElementInfo(Record):
+    """An element of hardware, and the instances of a task program that share it."""
+
+    name: str
+    instances: tuple[str, ...] = Field(description="in the order of their turns")
+    ports: int = Field(description="streams and tensors that it meets")
+
+
 class DesignInfo(Record):
     digest: str
     clock_mhz: float
     kernels: tuple[KernelInfo, ...]
     channels: tuple[ChannelInfo, ...]
     converters: tuple[ConverterInfo, ...] = ()
+    mapping: tuple[str, ...] = Field(default=(), description="how a task program's instances share elements, by steps")
+    elements: tuple[ElementInfo, ...] = Field(default=(), description="of a task program whose instances share some")
 
 
 class LevelCheck(Record):

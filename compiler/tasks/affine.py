@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import lcm
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,40 @@ class Remainder:
 
 Tests = tuple[Test, ...]
 """All of them hold."""
+_COUNTED = 1 << 12
+
+
+def rounds_of(start: int, stop: int, step: int) -> int:
+    """How many rounds range() makes, also where they are more than Python counts."""
+    return max(0, -((start - stop) // step) if step > 0 else -((stop - start) // -step))
+
+
+def rounds_within(tests: Tests, trip: int) -> int:
+    """How many of a loop's rounds pass tests that all ask its counter: counted in few of them, however long it is."""
+    if trip <= _COUNTED:
+        return sum(all(test.holds(counter) for test in tests) for counter in range(trip))
+    first = max([0, *(t.value for t in tests if t.comparison in ("eq", "ge") and not t.every)])
+    last = min([trip - 1, *(t.value for t in tests if t.comparison in ("eq", "le") and not t.every)])
+    if last < first:
+        return 0
+    every = tuple(test for test in tests if test.every)
+    left_out = {test.value for test in tests if test.comparison == "ne" and not test.every}
+    missing = sum(first <= v <= last and all(test.holds(v) for test in every) for v in left_out)
+    return _passing(every, last + 1) - _passing(every, first) - missing
+
+
+def _passing(every: Tests, count: int) -> int:
+    """How many of the first so many numbers pass tests of their remainders."""
+    period = lcm(*(test.every for test in every))
+    whole, rest = divmod(count, period)
+    each, part = 0, 0
+    exact = max((test for test in every if test.comparison == "eq"), key=lambda test: test.every, default=None)
+    numbers = range(min(period, count)) if exact is None else range(exact.value, min(period, count), exact.every)
+    for number in numbers:
+        if all(test.holds(number) for test in every):
+            each += 1
+            part += number < rest
+    return whole * each + part
 
 
 def compared(left: Number, operator: str, right: Number, trips: Mapping[int, int]) -> bool | Tests | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from penstock.compiler.tasks.affine import (
     compared,
     compared_remainder,
     plain,
+    rounds_of,
 )
 from penstock.compiler.tasks.kinds import GridLayout, TileKind
 from penstock.compiler.tasks.tiles import MOST_LANES, RUNTIME, TileValues
@@ -73,9 +75,15 @@ class Arithmetic(TileValues):
     def _constant(self, node: ast.Constant) -> ReadValue:
         if not isinstance(node.value, int | float | str | bool):
             raise self.error(node, f"{node.value!r} is no part of the language", "numbers, True and False are")
-        if isinstance(node.value, int) and abs(node.value) > _MOST_NUMBER:
-            raise self.error(node, "the number is too large", limit=f"at most {_MOST_NUMBER}")
+        if not isinstance(node.value, str):
+            self._check_size(node, node.value)
         return node.value
+
+    def _check_size(self, node: ast.AST, number: object) -> None:
+        if isinstance(number, int) and abs(number) > _MOST_NUMBER:
+            raise self.error(node, "the number is too large", limit=f"at most {_MOST_NUMBER}")
+        if not isinstance(number, int | float) or not math.isfinite(number):
+            raise self.error(node, f"{number} is no number of the language", "whole numbers and finite ones are")
 
     def _name(self, node: ast.Name) -> ReadValue:
         if node.id not in self.names:
@@ -123,9 +131,10 @@ class Arithmetic(TileValues):
             bounds = [self.number(one, "a bound") for one in node.args]
             if not 1 <= len(bounds) <= 3 or (len(bounds) == 3 and bounds[2] == 0):
                 raise self.error(node, "range takes one to three numbers")
-            items = range(*bounds)
-            if len(items) > MOST_LANES:
-                raise self.error(node, f"{len(items)} values in a list", limit=f"at most {MOST_LANES}")
+            start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (bounds[0], bounds[1], (*bounds, 1)[2])
+            if (count := rounds_of(start, stop, step)) > MOST_LANES:
+                raise self.error(node, f"{count} values in a list", limit=f"at most {MOST_LANES}")
+            items = range(start, stop, step)
             return tuple(items)
         found = self.value(node)
         if not isinstance(found, tuple):
@@ -158,8 +167,7 @@ class Arithmetic(TileValues):
             found = compute(left, right)
         except (ArithmeticError, ValueError, TypeError) as error:
             raise self.error(node, f"cannot be computed: {error}") from None
-        if isinstance(found, int) and abs(found) > _MOST_NUMBER:
-            raise self.error(node, "the number is too large", limit=f"at most {_MOST_NUMBER}")
+        self._check_size(node, found)
         return found
 
     def _affine(self, node: ast.BinOp, name: str, left: ReadValue, right: ReadValue) -> ReadValue:
@@ -243,7 +251,10 @@ class Arithmetic(TileValues):
     def _boolop(self, node: ast.BoolOp) -> ReadValue:
         found = [self.value(one) for one in node.values]
         if any(isinstance(one, RUNTIME) for one in found):
-            return self.apply(node, "and" if isinstance(node.op, ast.And) else "or", found)
+            joined, op = found[0], "and" if isinstance(node.op, ast.And) else "or"
+            for one in found[1:]:
+                joined = self.apply(node, op, [joined, one])
+            return joined
         settled, tests = True, list[Test]()
         for one in found:
             if isinstance(one, Condition):

@@ -32,11 +32,11 @@ class ChannelEnds:
     gets: dict[str, list[End]] = field(default_factory=dict[str, list[End]])
 
 
-def check(network: Instances) -> ChannelEnds:
-    """The ends of every channel, or the first mistake."""
+def check(network: Instances, *, will_be_mapped: bool = False) -> ChannelEnds:
+    """The ends of every channel, or the first mistake. What will be mapped may meet a tensor from all of a grid."""
     ends = _ends(network)
     _check_ends(network, ends)
-    _check_tensors(network)
+    _check_tensors(network, of_a_grid=will_be_mapped)
     check_acyclic(network, ends)
     return ends
 
@@ -86,16 +86,17 @@ def _check_ends(network: Instances, ends: ChannelEnds) -> None:
             )
 
 
-def _check_tensors(network: Instances) -> None:
-    """A tensor is a memory with a port: one instance meets it."""
+def _check_tensors(network: Instances, *, of_a_grid: bool) -> None:
+    """A tensor is a memory with a port: one instance meets it, or those of one task that will share an element."""
     met: dict[str, TaskInstance] = {}
     for one in network.instances:
         for memory in one.body.tensors:
             other = met.setdefault(memory.name, one)
-            if other is not one:
+            if other is not one and not (of_a_grid and other.task is one.task):
                 raise network.source.error(
                     one.task.node, f"the tensor {memory.name} is met by {other.name} and {one.name}",
-                    "let one task load it and send it on through streams (or one gather and store it)",
+                    "let one task load it and send it on through streams (or one gather and store it)"
+                    + (f", or let them share an element: bundle({one.task.name})" if other.task is one.task else ""),
                     "a tensor has one port",
                 )  # fmt: skip
     for body in network.bodies:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from penstock.compiler.tasks.affine import Affine, Tests
+from penstock.compiler.tasks.affine import Affine, Tests, rounds_of
 from penstock.compiler.tasks.expressions import RUNTIME
 from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.source import ProgramText
@@ -34,6 +34,8 @@ from penstock.compiler.tasks.values import (
 )
 
 MOST_STATEMENTS = 20_000
+MOST_ROUNDS = 1 << 30
+"""Of one loop: its counter is a C++ int."""
 _MOST_UNROLLED = 4096
 _MOST_CHOICES = 256
 _DEEPEST = 32
@@ -261,7 +263,9 @@ class _Elaborator(TaskExpressions):
             self._statements(node.body)
             return
         (target, (start, stop, step)), *inner = loops
-        trip = len(range(start, stop, step))
+        trip = rounds_of(start, stop, step)
+        if trip > MOST_ROUNDS:
+            raise self.error(node, f"a loop of {trip} rounds", "make it two loops", f"at most {MOST_ROUNDS}")
         if trip == 0:
             return
         if trip == 1:

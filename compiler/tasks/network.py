@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from penstock.compiler.arrays import Array
-from penstock.compiler.tasks.affine import Tests
+from penstock.compiler.tasks.affine import Tests, rounds_within
 from penstock.compiler.tasks.elaborate import elaborate
 from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.read import read_program
@@ -43,6 +43,12 @@ class TaskInstance:
     place: tuple[int, ...]
     body: TaskBody
     channels: Mapping[StreamEnd, str]
+    shared_by: tuple[str, ...] = ()
+    """The program's instances that it stands for, in the order of their turns, where it is an element of several."""
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return self.shared_by or (self.name,)
 
 
 @dataclass(eq=False, frozen=True)
@@ -62,6 +68,8 @@ class Instances:
     source: ProgramText
     program: TaskProgram
     instances: tuple[TaskInstance, ...]
+    stands_for: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many streams of the program one stands for, where elements share one."""
 
     @cached_property
     def bodies(self) -> tuple[TaskBody, ...]:
@@ -76,7 +84,8 @@ class Instances:
             for port, name in one.channels.items():
                 if name not in found:
                     stream = self.program.streams[port.stream]
-                    found[name] = StreamInstance(name, stream.kind, stream.depth, stream)
+                    depth = stream.depth * self.stands_for.get(name, 1)
+                    found[name] = StreamInstance(name, stream.kind, depth, stream)
         return found
 
     @cached_property
@@ -217,7 +226,7 @@ def rounds(body: TaskBody, loops: tuple[int, ...], tests: Tests) -> int:
     """How many rounds of some loops pass all tests: loop by loop, since each test asks one counter."""
     sizes: list[int] = []
     for loop in loops:
-        own = [test for test in tests if test.loop == loop]
+        own = tuple(test for test in tests if test.loop == loop)
         trip = body.trips[loop]
-        sizes.append(trip if not own else sum(all(t.holds(c) for t in own) for c in range(trip)))
+        sizes.append(rounds_within(own, trip) if own else trip)
     return prod(sizes)

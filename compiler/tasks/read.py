@@ -9,6 +9,7 @@ from math import prod
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.tasks.expressions import Expressions
 from penstock.compiler.tasks.kinds import GridLayout, TileKind
+from penstock.compiler.tasks.schedules import Bundle, Chain, MappingLimits, MappingStep
 from penstock.compiler.tasks.source import CODE, MODULE, ProgramText
 from penstock.compiler.tasks.values import (
     Builtin,
@@ -161,6 +162,7 @@ class _Reader:
             tensors[one.arg] = self.names[one.arg] = TensorArgument(one.arg, kind, one)
         streams: dict[str, StreamArray] = {}
         tasks: list[TaskDef] = []
+        mapping = _Mapping(self.source, self.expressions, tasks)
         for inner in node.body:
             match inner:
                 case ast.Expr(value=ast.Constant()) | ast.Pass():
@@ -173,6 +175,8 @@ class _Reader:
                             self.names[name] = streams[name] = made
                 case ast.FunctionDef() if (decorator := self._decorated(inner, "task")) is not None:
                     tasks.append(self._task(inner, decorator, tensors))
+                case ast.Expr(value=ast.Call() as call) if mapping.says(call):
+                    pass
                 case ast.FunctionDef() if not inner.decorator_list:
                     self.names[inner.name] = OwnFunction(inner)
                 case _:
@@ -181,7 +185,8 @@ class _Reader:
                         "constants, streams, functions and tasks may stand here",
                     )  # fmt: skip
         self._check_sizes(node, streams, tasks)
-        return TaskProgram(node.name, tensors, streams, tuple(tasks), dict(self.names))
+        schedule, limits = tuple(mapping.schedule), mapping.limits
+        return TaskProgram(node.name, tensors, streams, tuple(tasks), dict(self.names), schedule, limits)
 
     def _check_sizes(self, node: ast.AST, streams: Mapping[str, StreamArray], tasks: list[TaskDef]) -> None:
         if not tasks:
@@ -270,6 +275,68 @@ class _Reader:
             if isinstance(called, ast.Name) and self.names.get(called.id) == Builtin(word):
                 return decorator
         return None
+
+
+class _Mapping:
+    """`bundle`, `chain` and `fit` after the tasks: how instances share elements, or what a search fits them into."""
+
+    def __init__(self, source: ProgramText, expressions: Expressions, tasks: list[TaskDef]) -> None:
+        self.source, self.expressions, self.tasks = source, expressions, tasks
+        self.schedule: list[MappingStep] = []
+        self.limits: MappingLimits | None = None
+
+    def says(self, call: ast.Call) -> bool:
+        """Whether a line is such a call, which is noted."""
+        word = call.func.id if isinstance(call.func, ast.Name) else ""
+        if self.expressions.names.get(word) != Builtin(word):
+            return False
+        if word == "bundle":
+            names, numbers = call.args[:1], call.args[1:]
+            given = self._numbers(call, ("inside",), least=0)
+            if len(names) != 1 or len(numbers) > 1:
+                raise self.source.error(call, "bundle takes a task and how many", "write bundle(worker, 4)")
+            count = self.expressions.number(numbers[0], "how many share an element") if numbers else 0
+            if numbers and count < 2:
+                raise self.source.error(call, f"{count} instances share nothing", "give 2 or more, or none for all")
+            self.schedule.append(Bundle(self._task(names[0]), count, given.get("inside", 0)))
+        elif word == "chain":
+            if len(call.args) < 2 or call.keywords:
+                raise self.source.error(call, "chain takes tasks", "write chain(load, work)")
+            first = self._task(call.args[0])
+            for one in call.args[1:]:
+                second = self._task(one)
+                self.schedule.append(Chain(first, second))
+                first = f"{first}_{second}"
+        elif word == "fit":
+            given = self._numbers(call, ("elements", "ports", "memory_bits"), least=1)
+            if call.args or not given or self.limits is not None:
+                raise self.source.error(call, "fit takes limits, once", "write fit(elements=8, ports=4)")
+            self.limits = MappingLimits(**given)
+        else:
+            return False
+        if self.limits is not None and self.schedule:
+            raise self.source.error(
+                call, "a schedule by hand and limits for a search", "leave out fit(...), or the bundles and chains"
+            )
+        return True
+
+    def _numbers(self, call: ast.Call, known: tuple[str, ...], least: int) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for one in call.keywords:
+            if one.arg not in known:
+                raise self.source.error(call, f"{one.arg} is no argument of it", " and ".join(known) + " are")
+            found[one.arg] = self.expressions.number(one.value, one.arg)
+            if found[one.arg] < least:
+                raise self.source.error(one.value, f"{one.arg} is {found[one.arg]}", limit=f"at least {least}")
+        return found
+
+    def _task(self, node: ast.expr) -> str:
+        known = [task.name for task in self.tasks]
+        if not isinstance(node, ast.Name) or node.id not in known:
+            named = node.id if isinstance(node, ast.Name) else ast.unparse(node)[:40]
+            hint = nearest(named, known, "write the schedule after the tasks, with their names")
+            raise self.source.error(node, f"there is no task {named!r} above", hint)
+        return node.id
 
 
 def _is_main(node: ast.If) -> bool:

@@ -17,6 +17,8 @@ from penstock.compiler.tasks.values import (
 )
 
 MOST_LANES = 1 << 14
+LARGEST_FLOAT = 3.4028234663852886e38
+"""Of float32."""
 RUNTIME = (Const, Var, Fetch, Apply, Shuffle, Join, Fold)
 
 
@@ -56,6 +58,8 @@ class TileValues:
                     raise self.error(node, f"{value} does not fit 32 bits")
                 return Const(value, TileKind("i32"))
             case float():
+                if abs(value) > LARGEST_FLOAT:
+                    raise self.error(node, f"{value} does not fit float32", limit=f"at most {LARGEST_FLOAT:g}")
                 return Const(value, TileKind("f32"))
             case _ if isinstance(value, RUNTIME):
                 return value
@@ -74,6 +78,8 @@ class TileValues:
     def cast(self, node: ast.AST, value: ReadValue, kind: TileKind) -> Expr:
         if isinstance(value, int | float) and not isinstance(value, bool) and not kind.shape:
             number = float(value) if is_float(kind.dtype) else int(value)
+            if isinstance(number, float) and abs(number) > LARGEST_FLOAT:
+                raise self.error(node, f"{number} does not fit {kind}", limit=f"at most {LARGEST_FLOAT:g}")
             if isinstance(number, int) and not -(1 << (bits_of(kind.dtype) - 1)) <= number < 1 << bits_of(kind.dtype):
                 raise self.error(node, f"{number} does not fit {kind}")
             return Const(_wrapped(number, kind.dtype) if isinstance(number, int) else number, kind)

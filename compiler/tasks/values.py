@@ -9,11 +9,12 @@ from typing import TypeAlias
 
 from penstock.compiler.tasks.affine import Affine, Remainder, Tests
 from penstock.compiler.tasks.kinds import DTYPES, GridLayout, TileKind
+from penstock.compiler.tasks.schedules import MappingLimits, Schedule
 from penstock.compiler.tasks.tree import Expr, Memory
 
 BUILTINS = frozenset({
     "range", "grid", "unroll", "min", "max", "abs", "len", "where", "matmul", "exp", "sqrt", "tanh", "sigmoid",
-    "transpose", "stack", "broadcast", "sum", "Layout", "Stream", "task", "program",
+    "transpose", "stack", "broadcast", "sum", "Layout", "Stream", "task", "program", "bundle", "chain", "fit",
 })  # fmt: skip
 
 
@@ -106,6 +107,10 @@ class TaskProgram:
     streams: Mapping[str, StreamArray]
     tasks: tuple[TaskDef, ...]
     constants: Mapping[str, ReadValue]
+    schedule: Schedule = ()
+    """How its instances share elements, as it says itself."""
+    limits: MappingLimits | None = None
+    """What a search is to fit it into, if it says so."""
 
 
 def words() -> dict[str, ReadValue]:

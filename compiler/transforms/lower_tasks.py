@@ -14,14 +14,14 @@ from penstock.compiler.design import Design
 from penstock.compiler.dialects import stream
 from penstock.compiler.dialects.itensor import LayoutAttr
 from penstock.compiler.dialects.stream import StreamType
-from penstock.compiler.dialects.tasks import ProgramOp
 from penstock.compiler.layout import Layout
 from penstock.compiler.names import c_name
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.tasks.lowering.nests import TaskNests, build_nests, tensor_place
 from penstock.compiler.tasks.lowering.scalars import shape_of, type_of
+from penstock.compiler.tasks.mapping.apply import elements
 from penstock.compiler.tasks.network import Instances, TaskInstance
-from penstock.compiler.tasks.opened import network_of_op
+from penstock.compiler.tasks.opened import network_of
 from penstock.compiler.tasks.tree import TaskBody
 from penstock.compiler.tasks.words import tensor_words
 from penstock.compiler.transforms.passes import Level, ModulePass
@@ -40,8 +40,7 @@ class LowerTasks(ModulePass):
     design: Design
 
     def apply(self, module: ModuleOp) -> ModuleOp:
-        (op,) = (one for one in module.walk() if isinstance(one, ProgramOp))
-        network = network_of_op(op)
+        network = elements(network_of(module), self.design.mapping)
         return write_instances(network, network.instances, self.design)
 
 

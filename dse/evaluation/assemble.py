@@ -70,8 +70,7 @@ class Assembler:
         self._bodies: BodyMemory = {}
         self._port_nests: dict[Hashable, tuple[tuple[NestSchedule, ...], object]] = {}
 
-    @property
-    def declared_depths(self) -> dict[str, int]:
+    def declared_depths(self, _: Design) -> dict[str, int]:
         """A model's channels are all the tool's to size."""
         return {}
 

@@ -41,7 +41,7 @@ from penstock.dse.memory import allocate_whole
 from penstock.dse.memory.items import WHOLE_CHIP
 from penstock.dse.partition.quick import DieCheck
 from penstock.dse.space.fitted import FITTED, SHARE, Allowance
-from penstock.dse.space.tasks import TaskSpace
+from penstock.dse.space.tasks import TaskSpace, written
 from penstock.dse.space.tiling import Params, TilingOptions, TilingSpace, Value
 from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.model import ChannelFigures, DesignModel
@@ -96,10 +96,15 @@ class Evaluator:
             )  # fmt: skip
         limits = allowed_by(self.goal, self.platform)
         options = replace(self.options, weighs_fifos=self.goal.weighs_fifos)
-        kind, assembler = (TaskSpace, TaskAssembler) if tasks else (TilingSpace, Assembler)
-        space = kind(graph, self.platform, self.clock_mhz, self.quantize, options, limits)
+        given = (graph, self.platform, self.clock_mhz, self.quantize, options, limits)
+        if tasks:
+            assembler = TaskAssembler(self.program, self.platform, self.clock_mhz)
+            space: TilingSpace = TaskSpace(*given, mappings=tuple(map(written, assembler.mappings)))
+        else:
+            assembler = Assembler(self.program, self.platform, self.clock_mhz)
+            space = TilingSpace(*given)
         object.__setattr__(self, "_space", space)
-        object.__setattr__(self, "_assembler", assembler(self.program, self.platform, self.clock_mhz))
+        object.__setattr__(self, "_assembler", assembler)
         object.__setattr__(self, "_timing", DesignModel(self.platform, self.clock_mhz))
         object.__setattr__(self, "_slower_timing", DesignModel(self.platform, self.clock_mhz))
         object.__setattr__(self, "_dies", DieCheck(self.platform))
@@ -247,8 +252,8 @@ class Evaluator:
             (layer, k.tile, k.unroll, k.order, k.weights, tuple(sorted(k.bindings.items())))
             for layer, k in design.kernels.items()
         ]
-        external = design.stripes, design.prefetch_bits
-        return tuple(kernels), tuple(sorted(design.groups.items())), external, design.equalisation
+        sharing = (design.stripes, design.prefetch_bits, design.equalisation, design.mapping)
+        return tuple(kernels), tuple(sorted(design.groups.items())), *sharing
 
     def evaluate_design(self, design: Design) -> Evaluation:
         """Model a design given by hand. Depths that it names are kept, the others are found."""
@@ -280,7 +285,7 @@ class Evaluator:
         others would be too shallow beside them, these stay as they are. `network` is the design's with what a tool says
         of its pipelines; `simulations` is the budget.
         """
-        kept = {**self.assembler.declared_depths, **(keep or {})}
+        kept = {**self.assembler.declared_depths(evaluation.design), **(keep or {})}
         if evaluation.design.allocated_for:  # memories were found for deeper FIFOs, and will be again
             design = replace(evaluation.design, memories={}, allocated_for="")
             evaluation = replace(evaluation, design=design)
@@ -333,8 +338,9 @@ class Evaluator:
         network = self.assembler.network(design)
         free = timing.figures(network, bounded=False)
         depths, assumed = safe_depths(free.channels, design.prefetch_bits), False
-        if design.fifo_depths or self.assembler.declared_depths:
-            known = {**depths, **self.assembler.declared_depths}
+        declared = self.assembler.declared_depths(design)
+        if design.fifo_depths or declared:
+            known = {**depths, **declared}
             depths = given_depths(
                 network, self.platform, self.clock_mhz, free.channels, known, design.fifo_depths, design.prefetch_bits
             )

@@ -1,7 +1,9 @@
-"""The space of a task program: its author has decided what runs where, so that one design is left."""
+"""The space of a task program: how its instances share elements, where its author leaves that to a search."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from penstock.compiler.analysis.default_design import WeightStore
@@ -13,14 +15,23 @@ WIDEST_PORT = 512
 
 
 MAPPING, AS_WRITTEN = "mapping", "as-written"
+_BETWEEN = "; "
 
 
+def written(steps: Sequence[object]) -> str:
+    """A mapping as the value of the parameter."""
+    return _BETWEEN.join(map(str, steps)) or AS_WRITTEN
+
+
+@dataclass(frozen=True)
 class TaskSpace(TilingSpace):
-    """How instances stand on the chip has one value: each where the program puts it. How FIFOs are sized is open."""
+    """How instances stand on the chip: as the program says, or as it fits the limits that it names; how FIFOs are sized."""
+
+    mappings: tuple[str, ...] = (AS_WRITTEN,)
 
     @cached_property
     def choices(self) -> Choices:
-        return {MAPPING: (AS_WRITTEN,), **equalisation_choices(self.options)}
+        return {MAPPING: self.mappings, **equalisation_choices(self.options)}
 
     @cached_property
     def conditions(self) -> Conditions:
@@ -39,7 +50,7 @@ class TaskSpace(TilingSpace):
         return {name: values[0] for name, values in self.choices.items()}
 
     def first_settings(self) -> tuple[dict[str, Value], ...]:
-        return (self.default_params(),)
+        return tuple({**self.default_params(), MAPPING: one} for one in self.mappings)
 
     def paced_settings(self) -> tuple[dict[str, Value], ...]:
         return ()
@@ -53,5 +64,9 @@ class TaskSpace(TilingSpace):
 
     def design(self, params: Params) -> Design:
         settings = self.settings(params)
-        design = Design(self.platform.name, self.clock_mhz, {}, self.quantize, port_bits=self.port_bits)
+        chosen = str(settings[MAPPING])
+        steps = () if chosen == AS_WRITTEN else tuple(chosen.split(_BETWEEN))
+        design = Design(
+            self.platform.name, self.clock_mhz, {}, self.quantize, port_bits=self.port_bits, mapping=steps
+        )  # fmt: skip
         return equalised(design, settings, self.options)

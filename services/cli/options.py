@@ -123,6 +123,11 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
         f"{'PyTorch  ' if pytorch.reference == 'PyTorch' else 'reference'}   largest difference "
         f"{_number(pytorch.max_abs_error)}, tolerance {_number(pytorch.tolerance)} {_tag(pytorch.evidence)}",
     ]
+    if report.design.elements:
+        shared = len(report.design.elements)
+        count = sum(len(one.instances) for one in report.design.elements)
+        steps = "; ".join(report.design.mapping)
+        lines.insert(1, f"mapping     {count} instances on {shared} element{'s' if shared > 1 else ''}: {steps}")
     if report.exploration is not None and (bound := report.exploration.bound) is not None:
         gap = "" if bound.gap_pct is None else f"; the chosen design is {beside_bound(bound.gap_pct)}"
         figure = bound.figure.replace("_", " ")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.names import c_name
@@ -16,6 +17,7 @@ from penstock.compiler.package.report import (
     BandwidthUse,
     ChannelInfo,
     DesignInfo,
+    ElementInfo,
     KernelInfo,
     KernelResources,
     KernelTiming,
@@ -28,6 +30,9 @@ from penstock.compiler.package.report import (
 from penstock.compiler.package.sections import resources_section, timing_section
 from penstock.compiler.pipeline.lower import Lowered
 from penstock.compiler.platforms import Platform, Resources, total
+from penstock.compiler.tasks.mapping.apply import elements
+from penstock.compiler.tasks.mapping.candidates import ports_of
+from penstock.compiler.tasks.opened import network_of
 from penstock.profiling.bandwidth import memory_ports
 from penstock.profiling.model import ChannelFigures, DesignFigures
 from penstock.services.jobs.allocated import Allocated, converter_infos, resources_by_task, simulated_section
@@ -45,7 +50,22 @@ def describe_design(lowered: Lowered, found: Allocated, making: Decorating) -> D
         kernels=tuple(_kernel(lowered, op) for op in lowered.graph.operations),
         channels=tuple(_channel(c, labels, found) for c in found.figures.channels),
         converters=making.make("what converters keep", lambda: converter_infos(lowered), ()),
+        **_elements(lowered),
     )
+
+
+def _elements(lowered: Lowered) -> dict[str, Any]:
+    """Which instances of a task program share which element, if any do."""
+    if not lowered.is_tasks:
+        return {}
+    mapping = lowered.design.mapping
+    network = elements(network_of(lowered.program.module), mapping)
+    if not any(one.shared_by for one in network.instances):
+        return {}
+    found = tuple(
+        ElementInfo(name=one.name, instances=one.members, ports=ports_of(one)) for one in network.instances
+    )  # fmt: skip
+    return {"mapping": mapping or tuple(map(str, network.program.schedule)), "elements": found}
 
 
 def describe_timing(

@@ -24,7 +24,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "compiler.scalars",
         "compiler.dialects compiler.design compiler.platforms compiler.zoo",
         "compiler.analysis compiler.package.xrt compiler.tasks",
-        "compiler.interpreter compiler.schedule",
+        "compiler.interpreter compiler.schedule compiler.tasks.mapping",
         "compiler.plan compiler.simulator compiler.backend compiler.backend.rtl.primitives compiler.tasks.lowering"
         " compiler.mesh",
         "compiler.transforms compiler.mesh.triton compiler.mesh.overlay",

@@ -36,6 +36,9 @@ LINES: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "B[i, :] = int32(x)": ("cast", lambda a: a),
     "B[i, :] = x * x - 3": ("arithmetic", lambda a: a * a - 3),
     "B[i, :] = where(x > 0, x, -x)": ("where", lambda a: abs(a)),
+    "B[i, :] = where(x > -9 and x < 50 and x != 7, x, 0)": (
+        "three conditions", lambda a: np.where((a > -9) & (a < 50) & (a != 7), a, 0)
+    ),
     "B[i, :] = max(x, min(x, 5) >> 1)": ("extremes", lambda a: np.maximum(a, np.minimum(a, 5) >> 1)),
     "B[i, :] = sum(x) + x[0]": ("sum", lambda a: np.repeat(a.sum(1, keepdims=True) + a[:, :1], 8, axis=1)),
     "B[i, :] = stack([x[7 - n] for n in range(8)])": ("order", lambda a: a[:, ::-1]),

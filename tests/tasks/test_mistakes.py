@@ -90,6 +90,35 @@ def test_a_wrong_program_is_refused_at_its_place(name: str) -> None:
     assert error.hint or error.limit
 
 
+NUMBERS = {
+    "a loop longer than a counter": ("for i in range(1 << 40):", "a loop of 1099511627776 rounds"),
+    "a range without a length": ("for i in range(-(1 << 62), 1 << 62):", "rounds"),
+    "a list without a length": ("for i in range(len([1 for k in range(-(1 << 62), 1 << 62)])):", "values in a list"),
+    "infinity": ("for i in range(int8(1e400)):", "no number of the language"),
+    "no number": ("for i in range(int8(1e300 * 1e300)):", "no number of the language"),
+    "a complex number": ("for i in range((-8) ** 0.5):", "no number of the language"),
+    "more than float32 holds": ("for i in range(float32(1e300)):", "does not fit float32"),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_are_none_are_refused_at_their_place(name: str) -> None:
+    line, said = NUMBERS[name]
+    with pytest.raises(PenstockError) as caught:
+        read(HEAD + LOAD.replace("for i in range(8):", line) + STORE)
+    assert said in caught.value.what
+    assert line in caught.value.excerpt
+
+
+def test_puts_of_a_long_loop_are_counted_without_running_it() -> None:
+    """A thousand million rounds, of which a few put."""
+    test = "if i >= 50 and i < 1 << 29 and i % 100000000 == 7 and i % 3 != 1:"
+    body = LOAD.replace("range(8)", "range(1 << 30)").replace("s.put(A[i])", f"{test}\n                s.put(A[0])")
+    wanted = sum(i % 3 != 1 for i in range(7, 1 << 29, 100_000_000) if i >= 50)
+    with pytest.raises(PenstockError, match=f"puts {wanted} tokens into s"):
+        read(HEAD + body + STORE)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "x = (", "@program\ndef p(", "x = 9 ** 9 ** 9", "\0", "import os", "x = [1 for i in range(10 ** 9)]",

@@ -91,7 +91,8 @@ def test_a_design_has_a_page_with_the_code_of_each_layer(client: httpx.Client, s
     with zipfile.ZipFile(package, "w") as archive:
         archive.writestr("hls/penstock_top.cpp", CPP)
         archive.writestr("ir/3-stream.mlir", IR)
-        archive.writestr("rtl/blocks_0_layer0.sv", "module blocks_0_layer0; endmodule")
+        archive.writestr("rtl/penstock_core.sv", "  task_of_equals blocks_0_layer0 (\n    .clk(clk)\n  );\n")
+        archive.writestr("rtl/task_of_equals.sv", "module task_of_equals; endmodule")
     seeder.replace_file(run, ".penstock.zip", package.getvalue())
     address = f"/runs/{run.id}/design"
     text = html.unescape(client.get(address).text)
@@ -103,7 +104,7 @@ def test_a_design_has_a_page_with_the_code_of_each_layer(client: httpx.Client, s
     assert "17 %" in text, "of the device"
     opened = html.unescape(client.get(address, params={"kernel": "blocks.0.layer0"}).text)
     card = opened.split('id="kernel"')[1].split("</section>")[0]
-    for shown in ("64 (16 × 4)", "static void blocks_0_layer0(int a)", 'nest.nest "c"', "module blocks_0_layer0"):
+    for shown in ("64 (16 × 4)", "static void blocks_0_layer0(int a)", 'nest.nest "c"', "module task_of_equals"):
         assert shown in card
     assert "static void other" not in card
     assert "no layer of that name" in client.get(address, params={"kernel": "<b>"}).text
@@ -134,3 +135,19 @@ def test_a_run_without_a_design_says_so(client: httpx.Client, seeder: Seeder) ->
     assert "Not chosen yet" in client.get(f"/runs/{running.id}/design").text
     odd = seeder.finished_run(2)
     assert "The report cannot be drawn" in client.get(f"/runs/{odd.id}/design").text
+
+
+def test_elements_are_shown_with_the_instances_that_share_them(client: httpx.Client, seeder: Seeder) -> None:
+    report = report_of(3)
+    assert 'id="mapping"' not in client.get(f"/runs/{seeder.finished_run(3, report=report).id}/design").text
+    report["design"]["mapping"] = ["bundle(worker, 2)"]
+    report["design"]["elements"] = [
+        {"name": "load", "instances": ["load"], "ports": 3},
+        {"name": "worker_0_to_1", "instances": ["worker_0", "worker_1<b>"], "ports": 4},
+    ]
+    text = client.get(f"/runs/{seeder.finished_run(3, report=report).id}/design").text
+    card = text.split('id="mapping"')[1].split("</section>")[0]
+    assert "3 instances on 2 elements" in card
+    assert "bundle(worker, 2)" in card
+    assert card.count('class="element shared"') == 1
+    assert "worker_1&lt;b&gt;" in card

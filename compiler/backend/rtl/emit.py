@@ -12,9 +12,10 @@ from xdsl.ir import SSAValue
 from penstock.compiler.analysis.banks import accesses_of
 from penstock.compiler.arrays import Array
 from penstock.compiler.backend.rtl.design import RtlDesign
+from penstock.compiler.backend.rtl.equal_tasks import EqualTasks
 from penstock.compiler.backend.rtl.ports import External, external_of
 from penstock.compiler.backend.rtl.primitives.registry import source
-from penstock.compiler.backend.rtl.task_sv import emit_task, met_channels
+from penstock.compiler.backend.rtl.task_sv import TaskModule, emit_task, met_channels
 from penstock.compiler.backend.rtl.top_sv import TopEmitter
 from penstock.compiler.dialects import stream
 from penstock.compiler.dialects.stream import BlocksType
@@ -47,7 +48,7 @@ def emit_rtl(
     every = [op for op in whole.body.block.ops if isinstance(op, stream.TaskOp)]
     chosen = _with_neighbours(every, tasks) if tasks is not None else every
     names, external = _names(whole, chosen)
-    modules = [emit_task(task, library, parameters, names, external) for task in chosen]
+    modules = _modules(chosen, library, parameters, names, external)
     emitter = TopEmitter(top, whole, modules, names, external, dict(depths or {}))
     text = emitter.emit()
     sources: dict[str, str] = {}
@@ -56,12 +57,30 @@ def emit_rtl(
             sources |= {name: source(name) for name in core.files}
     for one in modules:
         sources |= {f"{name}.sv": table for name, table in one.tables.items()}
-    own = {**{f"{m.module}.sv": m.text for m in modules}, f"{top}.sv": text}
+    own = {**{f"{m.module}.sv": m.text for m in modules if m.text}, f"{top}.sv": text}
     for name in ("penstock_fifo", "penstock_blocks", "penstock_ram", "penstock_rom"):
         if any(f"{name} #" in one for one in own.values()):
             sources[f"{name}.sv"] = _MODULES.joinpath(f"{name}.sv").read_text()
     data = {name: text for one in modules for name, text in one.data.items()}
     return RtlDesign(top, {**sources, **own}, data, tuple(emitter.ports))
+
+
+def _modules(
+    tasks: list[stream.TaskOp],
+    library: OperatorLibrary,
+    parameters: Mapping[str, Array],
+    names: Mapping[SSAValue, str],
+    external: Mapping[SSAValue, External],
+) -> list[TaskModule]:
+    """The module of every task. Equal ones have the first one's, between whose pins their own channels stand."""
+    equal, made = EqualTasks(), list[TaskModule]()
+    for task in tasks:
+        one = equal.module_of(task)
+        if one is None:
+            one = emit_task(task, library, parameters, names, external)
+            equal.add(one)
+        made.append(one)
+    return made
 
 
 def _with_neighbours(every: list[stream.TaskOp], wanted: Collection[str]) -> list[stream.TaskOp]:

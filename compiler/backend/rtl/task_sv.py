@@ -47,6 +47,8 @@ class TaskModule:
     """Whether it waits for `start`, having nothing else to wait for."""
     hands_on: tuple[SSAValue, ...]
     """Channels to which the very last thing that the task does goes, so that their readers end after it."""
+    pin_names: Mapping[SSAValue, str]
+    """What the pins of each channel and external memory are called after."""
 
 
 def emit_task(
@@ -102,7 +104,7 @@ def emit_task(
     blocks = {m: g for m, g in memories.geometries.items() if isinstance(m.type, BlocksType)}
     last = _hands_on(nests[-1], timings[-1])
     return TaskModule(
-        task, module, text, tuple(pins), memories.data, cores, memories.tables.modules, blocks, starts, last
+        task, module, text, tuple(pins), memories.data, cores, memories.tables.modules, blocks, starts, last, names
     )
 
 

@@ -83,6 +83,9 @@ class TopEmitter:
                     name, "stream_out" if writes else "stream_in", lanes * element, words, kind, None, _symbol(value)
                 )
             )
+            if module.pin_names[value] != name:
+                for signal in ("tdata", "tvalid", "tready"):
+                    self.wires[module.task.sym_name.data, f"{module.pin_names[value]}_{signal}"] = f"{name}_{signal}"
             return
         label = _symbol(value)
         depth = self.depths.get(label, value.type.depth.data)
@@ -91,7 +94,7 @@ class TopEmitter:
             for signal, kind in (("tdata", shape), ("tvalid", ""), ("tready", "")):
                 wire = f"{name}_{side}_{signal}"
                 self.out.add(f"logic {kind}{wire};")
-                self.wires[module.module, f"{name}_{signal}"] = wire
+                self.wires[module.task.sym_name.data, f"{module.pin_names[value]}_{signal}"] = wire
         pins = ", ".join(f".{s}_{x}({name}_{s}_{x})" for s in ("in", "out") for x in ("tdata", "tvalid", "tready"))
         self.out.add(
             f'penstock_fifo #(.WIDTH({lanes * element}), .DEPTH({depth}), .NAME("{label}")) {name} '
@@ -116,7 +119,7 @@ class TopEmitter:
             for signal, shape in signals[side]:
                 wire = f"{name}_{side}_{signal}"
                 self.out.add(f"logic {shape}{wire};")
-                self.wires[module.module, f"{name}_{signal}"] = wire
+                self.wires[module.task.sym_name.data, f"{module.pin_names[value]}_{signal}"] = wire
                 pins.append(f".{side}_{signal}({wire})")
         self.out.add(
             f"penstock_blocks #(.BANKS({banks}), .WIDTH({width}), .WORDS({geometry.words}), .COUNT({count}), "
@@ -148,7 +151,7 @@ class TopEmitter:
         pin, name = names
         if len(sharing) == 1:
             for signal in (strobe, "addr", word):
-                self.wires[sharing[0].module, f"{pin}_{signal}"] = f"{name}_{signal}"
+                self.wires[sharing[0].task.sym_name.data, f"{pin}_{signal}"] = f"{name}_{signal}"
             return
         labels = [f"{name}_of_{module.task.sym_name.data}" for module in sharing]
         for module, label in zip(sharing, labels, strict=True):
@@ -156,7 +159,9 @@ class TopEmitter:
                 signal = one.name.removeprefix(f"{label}_")
                 if one.output:
                     self.out.add(f"logic {one.shape}{one.name};")
-                self.wires[module.module, f"{pin}_{signal}"] = one.name if one.output else f"{name}_{signal}"
+                self.wires[module.task.sym_name.data, f"{pin}_{signal}"] = (
+                    one.name if one.output else f"{name}_{signal}"
+                )
         self.out.add(f"assign {name}_{strobe} = {' | '.join(f'{label}_{strobe}' for label in labels)};")
         for signal in ("addr", *((word,) if writes else ())):
             choice = "".join(f"{label}_{strobe} ? {label}_{signal} : " for label in labels[:-1])
@@ -210,7 +215,7 @@ class TopEmitter:
         name = module.task.sym_name.data
         pins: list[str] = []
         for pin in module.pins:
-            wire = self.wires.get((module.module, pin.name), pin.name)
+            wire = self.wires.get((name, pin.name), pin.name)
             if pin.name == "start":
                 wire = f"group{module.task.group.data}_start"
             elif pin.name == "ended":

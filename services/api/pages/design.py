@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -32,7 +33,7 @@ REPORT, PACKAGE, MESH = "report.json", ".penstock.zip", "mesh.json"
 MOST_CODE = 40_000
 """Characters of one task's code that a page shows; the package has all of it."""
 MOST_SOURCE_BYTES = 64 << 20
-_HLS, _IR = "hls/penstock_top.cpp", "ir/3-stream.mlir"
+_HLS, _IR, _CORE = "hls/penstock_top.cpp", "ir/3-stream.mlir", "rtl/penstock_core.sv"
 
 
 @router.get("/runs/{run_id}/design")
@@ -98,10 +99,12 @@ def _code_of(context: Context, package: Artifact, tasks: Sequence[str]) -> dict[
         with zipfile.ZipFile(context.store.path(package.sha256)) as archive:
             names = set(archive.namelist())
             hls, ir = _text_of(archive, _HLS, names), _text_of(archive, _IR, names)
+            core = _text_of(archive, _CORE, names)
+            modules = dict.fromkeys(_module_of(core, task) for task in tasks)  # equal tasks share one
             parts = {
                 "HLS C++": [_function(hls, task) for task in tasks],
                 "IR": [_task(ir, task) for task in tasks],
-                "SystemVerilog": [_text_of(archive, f"rtl/{task}.sv", names) for task in tasks],
+                "SystemVerilog": [_text_of(archive, f"rtl/{name}.sv", names) for name in modules],
             }
     except (MissingContentError, zipfile.BadZipFile, OSError):
         return {}
@@ -116,6 +119,12 @@ def _text_of(archive: zipfile.ZipFile, name: str, names: set[str]) -> str:
     if name not in names or archive.getinfo(name).file_size > MOST_SOURCE_BYTES:
         return ""
     return archive.read(name).decode("utf-8", "replace")
+
+
+def _module_of(core: str, task: str) -> str:
+    """The module that a task is an instance of, as the core's text says."""
+    found = re.search(rf"^\s*(\w+) {re.escape(task)} \($", core, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _function(source: str, task: str) -> str:
