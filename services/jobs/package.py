@@ -19,6 +19,7 @@ from penstock.compiler.program import Program
 from penstock.dse.rungs import usable
 from penstock.profiling.model import DesignFigures
 from penstock.profiling.tool_runner import ToolRunner
+from penstock.services.bitstreams import NO_BITSTREAM, wants_link
 from penstock.services.jobs.allocated import examine, placement_section
 from penstock.services.jobs.board import BoardBuild, build_for_board
 from penstock.services.jobs.check import Checked, SayProgress, check_design
@@ -33,7 +34,6 @@ from penstock.services.jobs.describe import (
 )
 from penstock.services.jobs.link import LinkBench, Target, failed_link, link_for_card
 from penstock.services.jobs.scheduled import Scheduled
-from penstock.services.steps.graph import NO_BITSTREAM, wants_link
 
 
 @dataclass(frozen=True)
