@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import keyword
+import operator
 import traceback
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -173,6 +174,7 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
             hint="forward must be built from PyTorch operations on its arguments (no numpy, no side effects)",
         ) from error
     _check_count(len(program.graph.nodes), model)
+    _check_effects(program, model)
     _check_static(program, model)
     return program
 
@@ -226,6 +228,26 @@ def _user_frame(error: BaseException) -> str:
     ]
     own = [frame for frame in frames if "site-packages" not in frame.filename] or frames
     return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
+
+
+def _checked_by(effect: torch.fx.Node) -> torch.fx.Node:
+    """What an operation with an effect looks at; itself, where that is no operation."""
+    source: Any = next((x for x in effect.args[2:] if isinstance(x, torch.fx.Node)), effect)
+    while isinstance(source, torch.fx.Node) and source.target is operator.getitem:
+        source = source.args[0]
+    return source if source.op == "call_function" else effect
+
+
+def _check_effects(program: ExportedProgram, model: LoadedModel) -> None:
+    for node in program.graph.nodes:
+        if node.target is torch.ops.higher_order.with_effects:
+            origin = origin_of(_checked_by(node))
+            raise PenstockError(
+                code="unsupported-op", what=f"the operation {origin.operation()} is not supported",
+                where=origin.describe(model.name),
+                limit="it checks its own results while the model runs (solvers of torch.linalg do), or prints",
+                hint="replace it, or do this step outside of the model",
+            )  # fmt: skip
 
 
 def _check_static(program: ExportedProgram, model: LoadedModel) -> None:

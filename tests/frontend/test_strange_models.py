@@ -151,6 +151,10 @@ REFUSED: dict[str, tuple[Any, torch.Tensor, str, str]] = {
         lambda: Lambda(lambda m, x: x.to(torch.bfloat16).float() * 2),
         FLOATS, "unsupported-dtype", ") gives bfloat16 numbers",
     ),
+    "a solver": (
+        lambda: Lambda(lambda m, x: torch.linalg.solve(m.a.weight, x.T), a=nn.Linear(4, 4)),
+        FLOATS, "unsupported-op", "the operation aten.linalg_solve_ex (models.py:",
+    ),
     "layers that PyTorch quantised": (
         lambda: quantised(nn.Sequential(nn.Linear(4, 2)), {nn.Linear}),
         FLOATS, "quantised-module", "the layer '0' is a Linear of torch.ao.nn.quantized.dynamic",
