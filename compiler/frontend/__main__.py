@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Generator
 from pathlib import Path
 
+from penstock.compiler.collecting import seldom_collected
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.transforms.canonicalise import simplify
@@ -37,7 +38,7 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         print(f"cannot create {folder}: {error.strerror}", file=sys.stderr)  # noqa: T201
         return USAGE
-    with contextlib.redirect_stdout(sys.stderr), _private_temporary_folder():
+    with contextlib.redirect_stdout(sys.stderr), _private_temporary_folder(), seldom_collected():
         try:
             program = import_model(reference)
             simplify(program)  # what later steps could not use is refused now, while the user is looking

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import keyword
+import operator
 import traceback
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -33,6 +35,8 @@ _ONE_SCHEDULE = (
     "tensors; here Python needs such a number: an `if`, a loop bound, float(), int(), .item() or an index made "
     "from a tensor"
 )
+_QUANTISED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")
+_TOO_NARROW = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 _STATIC_CHOICE = "choose with torch.where, mask with a multiplication, or decide outside of the model"
 
 
@@ -88,6 +92,33 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
     return tensors_of(outputs, model.reference)
 
 
+def check_operations(model: LoadedModel) -> None:
+    """The same limit for a model without weights, whose answer nobody can have: it is run on shapes alone."""
+    tensors = (*model.module.parameters(), *model.module.buffers())
+    found = next((one.fake_mode for one in tensors if isinstance(one, FakeTensor)), None)
+    shapes_only, counted = found or FakeTensorMode(allow_non_fake_inputs=True), _Counted(model)
+    # what goes wrong here goes wrong where it is traced, and is explained there
+    with (
+        _as_it_was(model.module), contextlib.suppress(Exception), torch.no_grad(), quiet_torch(), shapes_only, counted
+    ):  # fmt: skip
+        model.module(*[shapes_only.from_tensor(x) for x in model.example_inputs])
+    _check_count(counted.count, model)
+
+
+@contextlib.contextmanager
+def _as_it_was(module: torch.nn.Module) -> Generator[None]:
+    """What a run on shapes leaves behind in the module is no tensor that anything can be computed with."""
+    kept = [(part, dict(vars(part)), dict(part.named_buffers(recurse=False))) for part in module.modules()]
+    try:
+        yield
+    finally:
+        for part, attributes, buffers in kept:
+            vars(part).clear()
+            vars(part).update(attributes)
+            for name, buffer in buffers.items():
+                setattr(part, name, buffer)
+
+
 @contextlib.contextmanager
 def _state_kept(module: torch.nn.Module) -> Generator[None]:
     """What a run changes in the module's buffers is as before afterwards: every call is the first."""
@@ -118,6 +149,7 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
     """The model as a graph of core ATen operations with static shapes."""
     begin("export")
     _check_names(model)
+    _check_kinds(model)
     try:
         with torch.no_grad(), quiet_torch():
             exported: Any = torch.export.export(model.module, model.example_inputs, strict=False)
@@ -142,6 +174,7 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
             hint="forward must be built from PyTorch operations on its arguments (no numpy, no side effects)",
         ) from error
     _check_count(len(program.graph.nodes), model)
+    _check_effects(program, model)
     _check_static(program, model)
     return program
 
@@ -156,6 +189,24 @@ def _check_names(model: LoadedModel) -> None:
                     where=model.reference, limit="torch.export cannot write such a name",
                     hint=f"call it {name}_ (and its weights in a checkpoint likewise)",
                 )  # fmt: skip
+
+
+def _check_kinds(model: LoadedModel) -> None:
+    """What torch.export refuses in words that help nobody."""
+    if isinstance(model.module, torch.jit.ScriptModule):
+        raise PenstockError(
+            code="export-failed", what="a ScriptModule is not supported: it is compiled already",
+            where=model.reference, limit="torch.export traces modules that are written in Python",
+            hint="return the torch.nn.Module that was scripted or traced",
+        )  # fmt: skip
+    for path, part in model.module.named_modules():
+        if type(part).__module__.startswith(_QUANTISED):
+            raise PenstockError(
+                code="quantised-module",
+                what=f"the layer {path or 'at the top'!r} is a {type(part).__name__} of {type(part).__module__}, which "
+                "keeps its weights packed", where=model.reference, limit="models are float32",
+                hint="return the model before PyTorch quantised it, and compile with --quantize w8a8",
+            )  # fmt: skip
 
 
 def _drop_what_is_known(program: ExportedProgram) -> None:
@@ -179,6 +230,26 @@ def _user_frame(error: BaseException) -> str:
     return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
 
 
+def _checked_by(effect: torch.fx.Node) -> torch.fx.Node:
+    """What an operation with an effect looks at; itself, where that is no operation."""
+    source: Any = next((x for x in effect.args[2:] if isinstance(x, torch.fx.Node)), effect)
+    while isinstance(source, torch.fx.Node) and source.target is operator.getitem:
+        source = source.args[0]
+    return source if source.op == "call_function" else effect
+
+
+def _check_effects(program: ExportedProgram, model: LoadedModel) -> None:
+    for node in program.graph.nodes:
+        if node.target is torch.ops.higher_order.with_effects:
+            origin = origin_of(_checked_by(node))
+            raise PenstockError(
+                code="unsupported-op", what=f"the operation {origin.operation()} is not supported",
+                where=origin.describe(model.name),
+                limit="it checks its own results while the model runs (solvers of torch.linalg do), or prints",
+                hint="replace it, or do this step outside of the model",
+            )  # fmt: skip
+
+
 def _check_static(program: ExportedProgram, model: LoadedModel) -> None:
     for node in program.graph.nodes:
         value = node.meta.get("val")
@@ -197,6 +268,14 @@ def _check_static(program: ExportedProgram, model: LoadedModel) -> None:
                 code="unsupported-dtype", what=f"{origin.operation()} gives complex numbers",
                 where=origin.describe(model.name), limit="the accelerator computes with real numbers, the host too",
                 hint="write it with real and imaginary parts of their own (a rotation is a product with sin and cos)",
+            )  # fmt: skip
+        if isinstance(value, torch.Tensor) and node.op == "call_function" and value.dtype in _TOO_NARROW:
+            origin = origin_of(node)
+            raise PenstockError(
+                code="unsupported-dtype",
+                what=f"{origin.operation()} gives {str(value.dtype).removeprefix('torch.')} numbers",
+                where=origin.describe(model.name), limit="what is computed inside a model is float32",
+                hint="leave out the cast (or torch.autocast); --quantize w8a8 makes numbers narrow",
             )  # fmt: skip
         if isinstance(value, torch.Tensor) and 0 in value.shape and node.users:
             origin = origin_of(node)

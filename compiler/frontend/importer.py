@@ -16,7 +16,7 @@ from xdsl.ir import BlockArgument
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend.export import SayStage, export, ignore_stage, run_eagerly
+from penstock.compiler.frontend.export import SayStage, check_operations, export, ignore_stage, run_eagerly
 from penstock.compiler.frontend.fold_batch_norms import fold_batch_norms
 from penstock.compiler.frontend.given_tensors import check_tensors, in_float32
 from penstock.compiler.frontend.lift import Argument, lift_weights
@@ -128,6 +128,8 @@ def _exported(model: LoadedModel, begin: SayStage = ignore_stage) -> _Exported:
         outputs = run_eagerly(model, model.example_inputs)
         samples = Samples(_arrays(model.example_inputs), _arrays(outputs))
         model = _without_batch_norms(model, outputs)
+    else:
+        check_operations(model)
     program = export(model, begin)
     names = name_results(program)
     taken, bounds = take_state(program, model)

@@ -62,7 +62,7 @@ def origin_of(node: torch.fx.Node) -> Origin:
     path, module = list(modules.values())[-1] if modules else ("", "")
     trace: str = node.meta.get("stack_trace") or ""
     frames: list[tuple[str, str]] = _FRAME.findall(trace)
-    own = [(file, line) for file, line in frames if not file.startswith(_TORCH)]
+    own = [(file, line) for file, line in frames if not file.startswith((_TORCH, "<"))]
     source = f"{own[-1][0].rsplit('/', 1)[-1]}:{own[-1][1]}" if own else ""
     name = module if isinstance(module, str) else module.__qualname__
     if name.startswith(_ONNX):

@@ -20,6 +20,7 @@ from penstock.compiler.pipeline.verify import TOLERANCES, compare
 from penstock.compiler.program import Program, Samples
 from penstock.compiler.transforms.canonicalise import simplify
 from penstock.compiler.transforms.editor import Editor, layer_of
+from penstock.compiler.transforms.fold_parameters import FoldParameters
 from penstock.compiler.transforms.insert_requantise import InsertRequantise
 from penstock.compiler.transforms.quantise import quantise_in
 from penstock.compiler.transforms.quantiser import LEVELS, Code
@@ -56,6 +57,7 @@ def check_quantised(program: Program, prepared: Program, quantize: str = "w8a8")
 def layer_errors(canonical: Program, samples: Samples, weight_bits: int = 8) -> list[LayerError]:
     """Of every layer that both programs have, in their order."""
     editor = Editor(canonical)
+    FoldParameters(integers=True).rewrite(editor)
     InsertRequantise().rewrite(editor)
     editor.remove_dead()
     reference = editor.snapshot()

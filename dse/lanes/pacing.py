@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -38,6 +38,48 @@ NO_PADDING: Sizes = {}
 MOST_PADDING = 1.06
 _STORED = 3
 """Stages of a running sum besides its adder: the word is loaded, stored, and seen by the next load."""
+
+
+@dataclass(frozen=True)
+class _Paced:
+    """What the search for a pace asks of a kernel again and again."""
+
+    op: TensorOp
+    leader: str | None
+    """The layer that it walks along with."""
+    shared: tuple[int, ...]
+    """Which of the leader's dims each of its own is."""
+    work: int
+    slowness: float
+    part: float
+    """Of a pace, that it may take."""
+    hurry: int
+    """How many times as fast as that it is beside its leader; 0 where it takes whole tokens."""
+    options: tuple[Lanes, ...]
+    single: Lanes | None
+    """Its lanes, where somebody decided them."""
+    least: Resources
+    """Of one lane."""
+    counts: bool
+    """Whether its lanes are among those of which there may be so many."""
+
+    def keeping_up(self, pace: float, found: Mapping[str, Lanes]) -> Lanes | None:
+        """The fewest lanes that keep up."""
+        if self.single is not None:
+            return self.single
+        if self.leader is None:
+            return cheapest(self.options, pace * self.part / self.slowness)
+        return self._alongside(found[self.leader].unroll, pace * self.part / self.hurry if self.hurry else 0.0)
+
+    def _alongside(self, leading: tuple[int, ...], pace: float) -> Lanes:
+        """As few lanes as keep up, parts of the tokens that the leader sends; at most all of a token."""
+        unroll = [leading[d] for d in self.shared]
+        count = prod(unroll)
+        for d in sorted((d for d, lanes in enumerate(unroll) if lanes > 1), key=lambda d: -unroll[d]):
+            lanes, others = unroll[d], count // unroll[d]
+            unroll[d] = next((n for n in useful_factors(lanes) if self.work <= pace * n * others), lanes)
+            count = others * unroll[d]
+        return Lanes(-(-self.work // count), tuple(unroll))
 
 
 @dataclass(frozen=True)
@@ -149,26 +191,47 @@ class Fitter:
         self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes
     ) -> tuple[float, Mapping[str, Lanes]] | None:
         """The fastest pace and what it takes, by bisection; None where not even the slowest fits."""
-        paces = sorted(
-            {
-                o.cycles * walks[op.layer].slowness / self._parts[op.layer]
-                for op in self.heavy
-                if op.layer not in self.fixed
-                for o in self._options(op, walks[op.layer], limits, sizes)
-            }
-        ) or [1.0]
+        paced = [self._paced(op, walks, limits, sizes) for op in self.graph.operations]
+        paces = sorted({o.cycles * one.slowness / one.part for one in paced for o in one.options}) or [1.0]
         low, high = 0, len(paces) - 1
-        found = self._lanes(walks, paces[high], limits, sizes)
+        found = self._lanes(paced, paces[high], walks, limits)
         if found is None:
             return None
         while low < high:
             middle = (low + high) // 2
-            lanes = self._lanes(walks, paces[middle], limits, sizes)
+            lanes = self._lanes(paced, paces[middle], walks, limits)
             if lanes is None:
                 low = middle + 1
             else:
                 found, high = lanes, middle
         return paces[high], found
+
+    def _paced(self, op: TensorOp, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes) -> _Paced:
+        leader, walk = self.leader(op), self._walk(op, walks)
+        led, fixed = leader is not None, op.layer in self.fixed
+        return _Paced(
+            op=op,
+            leader=None if leader is None or fixed else leader.layer,
+            shared=self._shared[op.layer] if led and not fixed else (),
+            work=prod(self.trips(op, sizes)),
+            slowness=walk.slowness,
+            part=self._parts[op.layer],
+            hurry=0 if walk.whole_tokens else walk.hurry,
+            options=() if led or fixed else self._options(op, walk, limits, sizes),
+            single=self._single(op, sizes) if fixed else None,
+            least=self.costs.least(op, walk),
+            counts=not led and not fixed,
+        )
+
+    @cached_property
+    def _shared(self) -> Mapping[str, tuple[int, ...]]:
+        """Of kernels that walk along with another, which of its dims each of theirs is."""
+        found: dict[str, tuple[int, ...]] = {}
+        for op in self.graph.operations:
+            if (leader := self.leader(op)) is not None:
+                dims = shared_dims(op, leader)
+                found[op.layer] = tuple(dims[d] for d in range(len(op.trips)))
+        return found
 
     @cached_property
     def _parts(self) -> Mapping[str, float]:
@@ -227,27 +290,21 @@ class Fitter:
         return frame_lanes(self.graph)
 
     def _lanes(
-        self, walks: Mapping[str, KernelWalk], pace: float, limits: Resources, sizes: Sizes
+        self, paced: Sequence[_Paced], pace: float, walks: Mapping[str, KernelWalk], limits: Resources
     ) -> dict[str, Lanes] | None:
         """The cheapest lanes of every kernel that keep up; None where they do not fit together."""
         found: dict[str, Lanes] = {}
-        least, count = Resources(), 0
-        for op in self.graph.operations:
-            leader, walk = self.leader(op), self._walk(op, walks)
-            if op.layer in self.fixed:
-                chosen = self._single(op, sizes)
-            elif leader is None:
-                own = pace * self._parts[op.layer] / walks[op.layer].slowness
-                chosen = cheapest(self._options(op, walks[op.layer], limits, sizes), own)
-            else:
-                enough = 0.0 if walk.whole_tokens else pace * self._parts[op.layer] / walk.hurry
-                chosen = self._alongside(op, leader, found[leader.layer], enough, sizes)
+        dsp = lut = count = 0
+        for one in paced:
+            chosen = one.keeping_up(pace, found)
             if chosen is None:
                 return None
-            found[op.layer] = chosen
-            least = least + self.costs.least(op, walk) * chosen.count + self.costs.of_pairs(op, chosen.unroll)
-            count += chosen.count if leader is None and op.layer not in self.fixed else 0
-            if least.dsp > limits.dsp or least.lut > limits.lut or (self.most_lanes and count > self.most_lanes):
+            found[one.op.layer] = chosen
+            lanes, pairs = chosen.count, self.costs.of_pairs(one.op, chosen.unroll)
+            dsp += one.least.dsp * lanes + pairs.dsp
+            lut += one.least.lut * lanes + pairs.lut
+            count += lanes if one.counts else 0
+            if dsp > limits.dsp or lut > limits.lut or (self.most_lanes and count > self.most_lanes):
                 return None
         return found if self._changes(walks, limits, found)[1] else None
 
@@ -268,17 +325,6 @@ class Fitter:
         """One lane, or those that somebody decided."""
         unroll = self.fixed[op.layer].unroll if op.layer in self.fixed else (1,) * len(op.trips)
         return Lanes(-(-prod(self.trips(op, sizes)) // prod(unroll)), unroll)
-
-    def _alongside(self, op: TensorOp, leader: TensorOp, leading: Lanes, pace: float, sizes: Sizes) -> Lanes:
-        """As few lanes as keep up, parts of the tokens that the leader sends; at most all of a token."""
-        dims = shared_dims(op, leader)
-        unroll = tuple(leading.unroll[dims[d]] for d in range(len(op.trips)))
-        work = prod(self.trips(op, sizes))
-        for d in sorted(range(len(unroll)), key=lambda d: -unroll[d]):
-            others = prod(unroll) // unroll[d]
-            fewer = [n for n in useful_factors(unroll[d]) if work <= pace * n * others]
-            unroll = tuple(fewer[0] if p == d and fewer else lanes for p, lanes in enumerate(unroll))
-        return Lanes(-(-work // prod(unroll)), unroll)
 
     def _record(
         self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes, lanes: Mapping[str, Lanes]

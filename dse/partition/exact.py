@@ -79,7 +79,8 @@ class _Model:
                     crossed = self.program.variable(0, 1)
                     source, target = self.on[connection.source], self.on[connection.target]
                     for one, other in ((source, target), (target, source)):
-                        row = {one[d]: 1.0 for d in boundary.beyond} | {other[d]: -1.0 for d in boundary.beyond}
+                        beyond = sorted(boundary.beyond)  # of equal costs the solver takes one by the order of rows
+                        row = {one[d]: 1.0 for d in beyond} | {other[d]: -1.0 for d in beyond}
                         self.program.row({**row, crossed: -1.0}, "<=", 0)
                     self.crosses[boundary.name].append((crossed, connection.bits))
 

@@ -57,7 +57,7 @@ def compile(
     from penstock.services.cli.stages import Stages
     from penstock.services.jobs.model import load_program
     from penstock.services.jobs.package import build_package
-    from penstock.services.jobs.search import equalisation_info, find_design, finish_given
+    from penstock.services.jobs.search import equalisation_info, find_unexplained, finish_given
     from penstock.services.jobs.search_settings import SearchSettings
 
     with documented_exit_codes():
@@ -83,14 +83,14 @@ def compile(
             if given is None:
                 trials = asked["trials"]
                 stages.begin("searching" if trials is None else f"searching {trials} designs")
-                choice, exploration = find_design(
+                choice, exploration = find_unexplained(
                     program, target.platform, target.clock_mhz, target.quantize, trials, SearchSettings.of(asked),
                     lambda done, most: stages.note(f"{done} of {most}"), evidence=target.evidence, stage=stages.begin,
                     line=stages.note,
                 )  # fmt: skip
                 finished, synthesis = choice.finished, choice.synthesis
-                if exploration.sizing:
-                    stages.say(exploration.sizing)
+                if finished.evaluation.sizing_note:
+                    stages.say(finished.evaluation.sizing_note)
             else:
                 if given.current() is not given:
                     stages.say("the record was changed: FIFO depths, dies and memories are found anew")

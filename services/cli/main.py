@@ -17,6 +17,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from penstock.compiler.collecting import seldom_collected
 from penstock.compiler.errors import PenstockError
 from penstock.services.cli.exit_codes import FAILED, INTERRUPTED, OK, USAGE
 from penstock.services.settings import SettingError
@@ -117,7 +118,8 @@ def help_text() -> str:
 
 def _guarded(name: str, arguments: list[str]) -> int:
     try:
-        return _execute(name, arguments)
+        with seldom_collected():
+            return _execute(name, arguments)
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:

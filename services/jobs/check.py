@@ -132,13 +132,15 @@ def check_design(
     tools: ToolRunner,
     progress: SayProgress = lambda _: None,
     core: WholeCore | None = None,
+    *,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Checked:
     """Run every level, the compiled C++ and the core's SystemVerilog on samples, random inputs and the held-out set.
 
-    The C++ is compiled and run in a copy: `emitted` stays as it was written.
+    The C++ is compiled and run in a copy: `emitted` stays as it was written. `meanwhile` is done beside its compiler.
     """
     try:
-        return _check(lowered, emitted, tools, progress, core)
+        return _check(lowered, emitted, tools, progress, core, meanwhile)
     except PackageError as error:
         raise PenstockError(
             code="host-part", what=error.what, where=lowered.program.name,
@@ -147,7 +149,12 @@ def check_design(
 
 
 def _check(
-    lowered: Lowered, emitted: Path, tools: ToolRunner, progress: SayProgress, core: WholeCore | None
+    lowered: Lowered,
+    emitted: Path,
+    tools: ToolRunner,
+    progress: SayProgress,
+    core: WholeCore | None,
+    meanwhile: Callable[[], None],
 ) -> Checked:
     progress("interpreting every level")
     inputs = make_inputs(lowered)
@@ -167,6 +174,7 @@ def _check(
             if lowered.program.text is not None:
                 progress("interpreting the held-out text")
             language = language_section(lowered.program)
+            meanwhile()
             progress("compiling the C++")
             csim = built()
         progress("running the C++")

@@ -29,6 +29,9 @@ from penstock.dse.search.study import Told
 from penstock.profiling.store import Counts
 from penstock.web.text import beside_bound
 
+EXPLAINING = "explaining the choice"
+"""What its stage is called."""
+
 
 def explained(
     section: ExplorationReport,

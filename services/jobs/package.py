@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from penstock.compiler.program import Program
 from penstock.dse.rungs import usable
 from penstock.profiling.model import DesignFigures
 from penstock.profiling.tool_runner import ToolRunner
+from penstock.services.bitstreams import NO_BITSTREAM, wants_link
 from penstock.services.jobs.allocated import examine, placement_section
 from penstock.services.jobs.board import BoardBuild, build_for_board
 from penstock.services.jobs.check import Checked, SayProgress, check_design
@@ -31,9 +33,9 @@ from penstock.services.jobs.describe import (
     product,
     tool_versions,
 )
+from penstock.services.jobs.explanation import EXPLAINING
 from penstock.services.jobs.link import LinkBench, Target, failed_link, link_for_card
 from penstock.services.jobs.scheduled import Scheduled
-from penstock.services.steps.graph import NO_BITSTREAM, wants_link
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def build_package(
     program: Program,
     design: Design,
     tools: ToolRunner,
-    exploration: ExplorationReport | None = None,
+    exploration: ExplorationReport | Callable[[], ExplorationReport] | None = None,
     progress: SayProgress = lambda _: None,
     evidence: Evidence = DEFAULT_RUNG,
     synthesis: SynthesisInfo | None = None,
@@ -57,6 +59,7 @@ def build_package(
 ) -> Built:
     """The whole way from a prepared program and a finished design to a package in memory.
 
+    An `exploration` that is still to be worked out is so while the C++ compiles.
     `bitstream` is hw, hw_emu or none; left out, it is built where the tools are at hand for it.
     """
     platform = load_platform(design.platform)
@@ -70,10 +73,17 @@ def build_package(
         progress("emitting C++")
         emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)
         core = core_of_design(scheduled, evidence, emitted)
-        checked = check_design(lowered, emitted, tools, progress, core)
+        found: list[ExplorationReport | None] = [None if callable(exploration) else exploration]
+
+        def explain() -> None:
+            if callable(exploration):
+                progress(EXPLAINING)
+                found[0] = exploration()
+
+        checked = check_design(lowered, emitted, tools, progress, core, meanwhile=explain)
         board = _bitstream(scheduled, evidence, emitted, LinkBench(tools=tools, progress=progress), bitstream)
         progress("packaging")
-        report = make_report(scheduled, checked, exploration, evidence, board, synthesis, fallback)
+        report = make_report(scheduled, checked, found[0], evidence, board, synthesis, fallback)
         contents = collect_package(program, design, emitted, report, checked.expected, board.files if board else None)
     return Built(contents, report, checked)
 

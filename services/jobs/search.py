@@ -27,7 +27,7 @@ from penstock.dse.search.study import Told
 from penstock.dse.space.tiling import Value
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
-from penstock.services.jobs.explanation import explained, use_of
+from penstock.services.jobs.explanation import EXPLAINING, explained, use_of
 from penstock.services.jobs.package import refuse_too_large
 from penstock.services.jobs.search_settings import SearchSettings
 from penstock.services.jobs.synthesis import RETIMED, synthesis_section
@@ -239,10 +239,31 @@ def find_design(
     stage: Callable[[str], None] = lambda _: None,
     line: Callable[[str], None] | None = None,
 ) -> tuple[Choice, ExplorationReport]:
-    """Search in this process, choose among the best on the rung asked for, and finish the chosen one.
+    """Search in this process, choose among the best on the rung asked for, finish the chosen one, and explain it.
 
     `program` is prepared. `progress` counts trials, `stage` names what comes after them, `line` says how far that is.
     """
+    choice, explain = find_unexplained(
+        program, platform, clock_mhz, quantize, trials, settings, progress, evidence=evidence, stage=stage, line=line
+    )  # fmt: skip
+    stage(EXPLAINING)
+    return choice, explain()
+
+
+def find_unexplained(
+    program: Program,
+    platform: Platform,
+    clock_mhz: float,
+    quantize: str | None,
+    trials: int | None,
+    settings: SearchSettings,
+    progress: Callable[[int, int], None],
+    *,
+    evidence: Evidence = DEFAULT_RUNG,
+    stage: Callable[[str], None] = lambda _: None,
+    line: Callable[[str], None] | None = None,
+) -> tuple[Choice, Callable[[], ExplorationReport]]:
+    """The same, where what explains the choice is worked out when it is asked for: while a tool runs, for instance."""
     usable(evidence, platform, clock_mhz)  # an error comes before the search, not after it
     evaluator = Evaluator.create(
         program, platform.name, clock_mhz=clock_mhz, quantize=quantize, options=settings.space, goal=settings.goal
@@ -263,10 +284,8 @@ def find_design(
     section = search_section(found.tried, choice, settings, found.best.evaluation.evidence)
     early = f"the best is within {settings.gap:g} % of the bound" if found.stopped_early else ""
     section = section.model_copy(update={"modelled": found.modelled, "stopped": early})
-    stage("explaining the choice")
-    chosen = evaluations[choice.trial]
-    section = explained(section, evaluator, chosen, found.tried, bench.history, use_of(bench.profiles.counts))
-    return choice, section
+    chosen, use = evaluations[choice.trial], use_of(bench.profiles.counts)
+    return choice, lambda: explained(section, evaluator, chosen, found.tried, bench.history, use)
 
 
 def finish_given(

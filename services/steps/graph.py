@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.compiler.evidence import LICENSED
-from penstock.compiler.platforms import load_platform
 from penstock.db.schema.records import Model, NewStep
+from penstock.services.bitstreams import measured_in_steps, wants_link
 from penstock.services.step_kinds import (
     CHECK,
     EXPLORE,
@@ -34,7 +33,6 @@ from penstock.services.step_kinds import (
     StepKey,
 )
 
-NO_BITSTREAM, HARDWARE = "none", "hw"
 GIVEN = "given"
 """In the payload of steps of a run that was given its design: which."""
 
@@ -68,25 +66,6 @@ def _step(
         kind, str(key), facts.queue, payload, tuple(in_turn(need, turn) for need in needs),
         may_fail=facts.may_fail, licence=facts.licence, **fields,
     )  # fmt: skip
-
-
-def measured_in_steps(options: Mapping[str, Any]) -> bool:
-    """Whether the best designs are measured by tools that take long, a step for each."""
-    return options.get("evidence") in LICENSED
-
-
-def bitstream_target(options: Mapping[str, Any]) -> str:
-    """hw, hw_emu or none. Asked for nothing, a run whose evidence has the tools at hand builds what a card takes."""
-    asked = options.get("bitstream")
-    return str(asked) if asked else HARDWARE if measured_in_steps(options) else NO_BITSTREAM
-
-
-def wants_link(options: Mapping[str, Any]) -> bool:
-    """Whether there is something for v++ to do. That its tools are not there the step says itself."""
-    if bitstream_target(options) == NO_BITSTREAM or not options.get("platform"):
-        return False
-    platform = load_platform(str(options["platform"]))
-    return bool(platform.shell) and platform.board is None  # a board has a shell of ours, and its own builder
 
 
 def trial_steps(

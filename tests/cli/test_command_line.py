@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.compiler.collecting import seldom_collected
 from penstock.compiler.errors import PenstockError
 from penstock.services.cli import doctor as doctor_module
 from penstock.services.cli.exit_codes import SERVICE_ERROR
@@ -33,7 +35,7 @@ def test_help_names_every_command(words: list[str], capsys: pytest.CaptureFixtur
     assert "3 constraints unmet" in shown
 
 
-HEAVY = ("torch", "torch_mlir", "optuna", "scipy", "numba")
+HEAVY = ("torch", "torch_mlir", "optuna", "scipy", "numba", "penstock.db")
 LIGHTLY = f"""
 import sys
 from penstock.services.cli.main import run
@@ -59,6 +61,21 @@ def test_a_model_that_is_there_loads_pytorch(tmp_path: Path) -> None:
     ended, loaded = loaded_by("compile", "examples/residual_mlp.py:no_such_model", "-o", str(tmp_path))
     assert ended.returncode == 2
     assert "torch" in loaded, "or what is counted here is not what takes the time"
+    assert "penstock.db" not in loaded, "what compiles without the service needs no database"
+
+
+def test_garbage_is_looked_for_less_often_while_a_command_runs() -> None:
+    def collections() -> int:
+        return sum(generation["collections"] for generation in gc.get_stats())
+
+    usual = gc.get_threshold()
+    with seldom_collected():
+        before = collections()
+        assert [[] for _ in range(10 * usual[0])]
+        assert collections() == before
+    assert gc.get_threshold() == usual
+    assert [[] for _ in range(10 * usual[0])]
+    assert collections() > before, "or nothing was held back"
 
 
 @pytest.mark.parametrize("command", ["compile", "explore", "submit"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.resources import files
 
@@ -25,6 +26,7 @@ from penstock.dse.partition import (
     partition_table,
     site_of,
 )
+from penstock.dse.support.linear import LinearProgram, RowSense
 
 U55C = site_of(load_platform("u55c"))
 
@@ -38,6 +40,40 @@ def test_fewer_bits_cross_than_in_the_greedy_partition_at_equal_balance(shape: s
     assert exact.proven
     assert exact.peak <= greedy.peak + 1e-9
     assert exact.crossing_bits < greedy.crossing_bits
+
+
+class Ordered(frozenset[str]):
+    """A set whose order is known; that of any other differs from process to process."""
+
+    order: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.order)
+
+
+def test_a_design_stands_the_same_in_every_process(monkeypatch: pytest.MonkeyPatch):
+    """What the solver takes of equally good partitions follows the order of its rows' factors."""
+    row, graph = LinearProgram.row, random_graph(SHAPES[0], 6, seed=1)
+
+    def rows_with(backwards: bool) -> list[list[tuple[int, float]]]:
+        found: list[list[tuple[int, float]]] = []
+
+        def recorded(self: LinearProgram, factors: Mapping[int, float], sense: RowSense, limit: float) -> None:
+            found.append(list(factors.items()))
+            row(self, factors, sense, limit)
+
+        def ordered(dies: frozenset[str]) -> Ordered:
+            made = Ordered(dies)
+            made.order = tuple(sorted(dies, reverse=backwards))
+            return made
+
+        monkeypatch.setattr(LinearProgram, "row", recorded)
+        site = replace(U55C, boundaries=tuple(replace(b, beyond=ordered(b.beyond)) for b in U55C.boundaries))
+        assert max(len(b.beyond) for b in site.boundaries) > 1
+        partition(graph, site)
+        return found
+
+    assert rows_with(backwards=True) == rows_with(backwards=False)
 
 
 def small_site() -> Site:

@@ -13,7 +13,10 @@ from torch import nn
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import make_context
-from penstock.compiler.frontend.export import MOST_OPERATIONS
+from penstock.compiler.frontend.export import MOST_OPERATIONS, check_operations
+from penstock.compiler.frontend.importer import import_loaded
+from penstock.compiler.frontend.loaded import LoadedModel
+from penstock.compiler.frontend.loader import without_weights
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.program import Program
@@ -107,6 +110,10 @@ def test_names_are_the_models_own(tmp_path: Path) -> None:
     answers_as_pytorch(loaded)
 
 
+def quantised(module: nn.Module, kinds: set[type[nn.Module]]) -> nn.Module:
+    return torch.ao.quantization.quantize_dynamic(module, kinds)
+
+
 def lazy() -> nn.Module:
     return nn.Linear(4, 2, device="meta")
 
@@ -140,11 +147,26 @@ REFUSED: dict[str, tuple[Any, torch.Tensor, str, str]] = {
     "a compiled graph": (
         lambda: torch.jit.trace(nn.Linear(4, 2), FLOATS), FLOATS, "export-failed", "ScriptModule is not supported",
     ),
+    "a cast to bfloat16": (
+        lambda: Lambda(lambda m, x: x.to(torch.bfloat16).float() * 2),
+        FLOATS, "unsupported-dtype", ") gives bfloat16 numbers",
+    ),
+    "a solver": (
+        lambda: Lambda(lambda m, x: torch.linalg.solve(m.a.weight, x.T), a=nn.Linear(4, 4)),
+        FLOATS, "unsupported-op", "the operation aten.linalg_solve_ex (models.py:",
+    ),
+    "layers that PyTorch quantised": (
+        lambda: quantised(nn.Sequential(nn.Linear(4, 2)), {nn.Linear}),
+        FLOATS, "quantised-module", "the layer '0' is a Linear of torch.ao.nn.quantized.dynamic",
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning", "ignore:Sparse", "ignore:Lazy modules")
+@pytest.mark.filterwarnings(
+    "ignore:`torch.jit:DeprecationWarning", "ignore:Sparse", "ignore:Lazy modules", "ignore:torch.quantize_per",
+    "ignore:.*torch.ao.quantization",
+)  # fmt: skip
 def test_what_is_refused_is_named(name: str) -> None:
     build, x, code, what = REFUSED[name]
     module = build()
@@ -173,3 +195,40 @@ def test_too_many_operations_are_refused_before_they_are_traced() -> None:
         import_module(Lambda(forward), seeded((2, 4)))
     assert caught.value.code == "too-many-operations"
     assert ran <= 2 * MOST_OPERATIONS, "it was refused on the way, not after a trace of the whole"
+
+
+class Remembers(nn.Module):
+    """Makes a table in its first call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.table = nn.Linear(4, 4), None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.table is None:
+            self.table = torch.arange(4.0) + 1
+        return self.layer(x) * self.table
+
+
+def test_operations_are_counted_on_shapes_alone_and_nothing_is_left_behind() -> None:
+    ran = 0
+
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        nonlocal ran
+        for _ in range(3 * MOST_OPERATIONS):
+            x = m.a(x)
+            ran += 1
+        return x
+
+    def shapes(module: nn.Module) -> LoadedModel:
+        return without_weights(LoadedModel("net", "net.py:model", module.eval(), (torch.ones(2, 4),), None))
+
+    with torch.device("meta"):
+        long, short = Lambda(forward, a=nn.Linear(4, 4)), Remembers()
+    with pytest.raises(PenstockError, match=f"more than {MOST_OPERATIONS:,} operations"):
+        import_loaded(shapes(long))
+    assert 0 < ran <= MOST_OPERATIONS, "it was refused on the way, not after a trace of the whole"
+    model = shapes(short)
+    check_operations(model)
+    assert short.table is None
+    assert import_loaded(model).signature.outputs[0].shape == (2, 4)

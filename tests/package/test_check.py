@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from penstock.compiler.pipeline.verify import compare
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import EvaluationSet, Program
 from penstock.compiler.runtime.penstock_runtime.host import compare_whole
-from penstock.profiling.tool_runner import ToolRunner
+from penstock.profiling.tool_runner import Cancellable, ToolCommand, ToolResult, ToolRunner
 from penstock.services.jobs.check import Checked, check_design
 from penstock.services.jobs.package import make_report
 from penstock.services.jobs.scheduled import Scheduled
@@ -125,3 +127,21 @@ def test_what_is_not_finite_on_one_side_alone_is_no_small_difference(ours: float
     assert judged["max_abs_error"] == (abs(ours - theirs) if np.isfinite(ours - theirs) and not same else 0.0)
     assert judged["undefined"] == int(not same and not np.isfinite(ours - theirs))
     assert compare("here", "there", [a], [b], 0.1).equal is bool(same)
+
+
+def test_what_is_to_be_done_meanwhile_is_done_beside_the_compiler(lowered: Lowered, emitted: Path) -> None:
+    """The compiler is held back until it is done, so that it waits in vain for what would come after it."""
+    done, steps = threading.Event(), list[str]()
+
+    class HeldBack(ToolRunner):
+        def run(self, command: ToolCommand, watch: Callable[[Cancellable], None] | None = None) -> ToolResult:
+            steps.append("tool")
+            assert done.wait(60)
+            return super().run(command, watch)
+
+    def meanwhile() -> None:
+        steps.append("meanwhile")
+        done.set()
+
+    assert check_design(lowered, emitted, HeldBack(), meanwhile=meanwhile).passed
+    assert sorted(steps[:2]) == ["meanwhile", "tool"]

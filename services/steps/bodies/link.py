@@ -7,12 +7,12 @@ from pathlib import Path
 
 from penstock.compiler.package.bitstream import FOLDER
 from penstock.compiler.platforms import load_platform
+from penstock.services.bitstreams import bitstream_target
 from penstock.services.jobs.link import LinkBench, Target, link_for_card
 from penstock.services.step_kinds import LINK, VERIFY
 from penstock.services.steps.bodies.tools import Telling, build_folder, build_limits, licences
 from penstock.services.steps.bodies.verify import EMITTED, read_design
 from penstock.services.steps.context import StepContext
-from penstock.services.steps.graph import bitstream_target
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import Output, StepResult
 from penstock.services.store import TREE_MEDIA_TYPE

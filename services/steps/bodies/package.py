@@ -8,6 +8,7 @@ from penstock.compiler.evidence import Evidence
 from penstock.compiler.package import collect_package, write_archive
 from penstock.compiler.package.report import BitstreamInfo, ExplorationReport, SynthesisInfo
 from penstock.db.schema.states import StepState
+from penstock.services.bitstreams import NO_BITSTREAM, bitstream_target
 from penstock.services.jobs.board import BoardBuild, build_for_board
 from penstock.services.jobs.check import Checked
 from penstock.services.jobs.link import failed_link
@@ -21,7 +22,6 @@ from penstock.services.steps.bodies.link import BITSTREAM, INFO
 from penstock.services.steps.bodies.select import EXPLORATION
 from penstock.services.steps.bodies.verify import CHECKED, EMITTED, scheduled_design
 from penstock.services.steps.context import StepContext
-from penstock.services.steps.graph import NO_BITSTREAM, bitstream_target
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import Output, StepResult
 

@@ -14,6 +14,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs import Measured, Ranked, in_order
 from penstock.dse.rungs.vitis import VITIS_RUNGS, vitis_lacks
+from penstock.services.bitstreams import measured_in_steps
 from penstock.services.jobs.explanation import explained, in_words
 from penstock.services.jobs.search import Choice, choose, search_section, take
 from penstock.services.jobs.search_settings import SearchSettings
@@ -27,7 +28,6 @@ from penstock.services.steps.bodies.measure import FALLBACK, MEASURED
 from penstock.services.steps.bodies.search import evaluator_of, open_study
 from penstock.services.steps.bodies.tools import bench_of, licences, tool_reports
 from penstock.services.steps.context import StepContext
-from penstock.services.steps.graph import measured_in_steps
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import Output, RetryLaterError, StepResult
 
