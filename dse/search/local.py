@@ -21,7 +21,7 @@ from penstock.dse.space.tiling import Choices, Conditions, Params, Value
 Meaning = Callable[[Params], Hashable]
 """What two settings have in common if they mean the same design."""
 
-Look = Callable[[int, Coordinates], EndedTrial | None]
+Foreseeing = Callable[[int, Coordinates], EndedTrial | None]
 """What the trial of a number would come to with a setting, which its own trial finds known; None without figures."""
 
 MEANS = "means"
@@ -91,7 +91,7 @@ class LocalProposer:
             self._meanings.setdefault(place, means)
 
     def propose(
-        self, known: Sequence[EndedTrial], tried: Container[Hashable], number: int, look: Look | None = None
+        self, known: Sequence[EndedTrial], tried: Container[Hashable], number: int, look: Foreseeing | None = None
     ) -> Proposal:
         """A whole setting for the trial of this number that means nothing that was tried, as far as that can be.
 
@@ -110,7 +110,7 @@ class LocalProposer:
         tried: Container[Hashable],
         chance: np.random.Generator,
         number: int,
-        look: Look | None,
+        look: Foreseeing | None,
     ) -> Coordinates:
         missed: list[EndedTrial] = []
         if self.learns and len(known) >= _FEWEST:
@@ -133,7 +133,7 @@ class LocalProposer:
                 return found
         return missed[0].place if missed else tuple(anywhere[-1].tolist())
 
-    def _keeps(self, place: Coordinates, number: int, look: Look | None, missed: list[EndedTrial]) -> bool:
+    def _keeps(self, place: Coordinates, number: int, look: Foreseeing | None, missed: list[EndedTrial]) -> bool:
         """Whether a setting keeps to the limits, as far as anybody looks."""
         seen = None if look is None else look(number, place)
         if seen is None or seen.fits:
