@@ -40,7 +40,7 @@ FAR_ABOVE = 0.25
 """From where on a gap is more likely the bound's than the design's."""
 _LEFT_OUT = {
     OPERATORS: "control, converters and deeper pipelines, of which small designs mostly consist",
-    OVERLAP: "that tokens pass in bursts, and stages of pipelines beyond the fastest operators",
+    OVERLAP: "that tokens pass in bursts, that pipelines stand still while their input does, and their further stages",
     CHAIN: "every kernel's iterations, and operators that are slower than the fastest",
     PORTS: "what is computed before and after a tensor passes",
     MEMORY: "what is computed before and after tensors pass",
@@ -223,7 +223,7 @@ class GoalBounds:
                 ways = np.array([[one.lanes.lanes[0], one.lanes.iterations[0], 0, *done]], np.int64)
             else:
                 most = padded_most(op, self.evaluator.space.dims)
-                ways = ways_of(op, most, wanted, self._most_lanes(one), least * FAR)
+                ways = ways_of(op, most, wanted, self._most_lanes(one), least * FAR, body.adding)
             columns = {loops: PARTS + n for n, loops in enumerate(wanted)}
             unrolled.append(Unrolled(op.layer, ways, columns, one.needed, body.adding))
         return WholeLanes(unrolled, self.chains, needs, self.limits, least).shortest()

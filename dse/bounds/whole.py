@@ -26,7 +26,9 @@ from penstock.dse.support.linear import LinearProgram
 
 _MOST_BUNCHES = 240
 """Of all kernels to begin with, so that a program is solved in a second or so."""
-_ROUNDS = 5
+_ROUNDS, _ROUNDS_OF_FEW = 5, 10
+_FEW_KERNELS = 8
+"""Whose programs are solved in tenths of a second."""
 _MOST_WAYS = 800
 _RATIOS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.4, 2.0, 4.0)
 """How near to each other ways of a bunch are."""
@@ -53,9 +55,18 @@ class Unrolled:
 
 
 def ways_of(
-    op: TensorOp, most: LargestSizes, parts: Sequence[IndexCounts], lanes: float = inf, iterations: float = inf
+    op: TensorOp,
+    most: LargestSizes,
+    parts: Sequence[IndexCounts],
+    lanes: float = inf,
+    iterations: float = inf,
+    adding: int = 0,
 ) -> Ways:
-    """Those of which none is beaten, with no more lanes and iterations than these; of too many, near ones as one."""
+    """Those of which none is beaten, with no more lanes and iterations than these; of too many, near ones as one.
+
+    What is summed in several steps is added to one running sum, step after step, each after `adding` cycles: so long at
+    least takes any part with whole sums, however few its iterations are.
+    """
     # until all dims are known, the third column has the terms that meet in an iteration, the last the steps of a sum
     found = np.ones((1, PARTS + len(parts) + 1), np.int64)
     for d, trip in enumerate(op.trips):
@@ -69,6 +80,9 @@ def ways_of(
         found = (found[:, None, :] * sides[None, :, :]).reshape(-1, found.shape[1])
         found = _fewer(found[(found[:, LANES] <= lanes) & (found[:, ITERATIONS] <= iterations)])
     found[:, TREE] = [_additions(terms + (steps > 1)) for terms, steps in found[:, [TREE, -1]].tolist()]
+    running = adding * (found[:, -1] - 1) + 1
+    whole = [PARTS + n for n, part in enumerate(parts) if all(part[d] >= op.trips[d] for d in op.reductions)]
+    found[:, [ITERATIONS, *whole]] = np.maximum(found[:, [ITERATIONS, *whole]], running[:, None])
     return _unbeaten(found[:, :-1])
 
 
@@ -119,7 +133,7 @@ class WholeLanes:
         if any(not len(ways) for ways in self.ways.values()):
             return float(self.most)  # and longer, were all ways kept
         found = 0.0
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS_OF_FEW if len(self.kernels) <= _FEW_KERNELS else _ROUNDS):
             try:
                 solved = self._solve()
             except PenstockError:  # no solution in time

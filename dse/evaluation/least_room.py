@@ -37,6 +37,8 @@ class LeastNeed:
     available: float
     why: str
     hint: str
+    of: tuple[str, ...] = ()
+    """The resources that a user may limit."""
 
     @property
     def short(self) -> bool:
@@ -49,9 +51,13 @@ def check_room(evaluator: Evaluator) -> None:
     if not missing:
         return
     worst = max(missing, key=lambda need: need.needed / max(need.available, 1e-9))
+    asked = [one.text for one in evaluator.goal.limits if one.sense == "<=" and one.name in worst.of and one.bound < 1]
+    limit, hint = f"{evaluator.platform.title} has {worst.available:,.0f}", worst.hint
+    if asked:  # the platform may have enough
+        limit, hint = f"asked for was {' and '.join(asked)}", "relax the limit, or quantise with w8a8"
     raise PenstockError(
         code="does-not-fit", what=f"no design fits: {worst.why} at least {worst.needed:,.0f} {worst.what}",
-        where=evaluator.program.name, limit=f"{evaluator.platform.title} has {worst.available:,.0f}", hint=worst.hint,
+        where=evaluator.program.name, limit=limit, hint=hint,
     )  # fmt: skip
 
 
@@ -74,9 +80,9 @@ def _of_operators(evaluator: Evaluator, caps: Resources) -> Iterator[LeastNeed]:
     why = f"its {len(operations)} kernels with one lane each take"
     hint = "choose a larger platform, or quantise with w8a8"
     for name, count in needed.items():
-        yield LeastNeed(name, count, caps.as_dict()[name], why, hint)
+        yield LeastNeed(name, count, caps.as_dict()[name], why, hint, (name,))
     # of a share of both, one has to bear at least half
-    yield LeastNeed("% of the DSPs or of the LUTs", 50 * both, 100, why, hint)
+    yield LeastNeed("% of the DSPs or of the LUTs", 50 * both, 100, why, hint, ("dsp", "lut"))
 
 
 def _operators(operation: TensorOp, evaluator: Evaluator) -> Iterator[list[Resources]]:

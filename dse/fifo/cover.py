@@ -28,7 +28,7 @@ def cheapest_cover(failures: Sequence[FailedDepths], bits: Mapping[str, int], le
         program.row(dict.fromkeys(deeper, 1.0), ">=", 1)
     if not failures:
         return dict.fromkeys(bits, least)
-    found = program.solve(5.0)
+    found = program.solve(0.2)
     if found is None or not found.proven:
         return None
     return {n: max([least, *(d for d, v in steps.get(n, []) if found.chosen(v))]) for n in bits}

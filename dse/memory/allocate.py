@@ -27,7 +27,7 @@ def allocate(
     limits: Mapping[str, Resources],
     logic: Mapping[str, Resources] | None = None,
     *,
-    seconds: float = 10.0,
+    effort: float = 0.3,
     gap: float = 1e-6,
 ) -> Allocation:
     """Build everything with the least shares of all resources, and none of them crowded where another has room.
@@ -48,7 +48,7 @@ def allocate(
     for region, limit in limits.items():
         here = [item for item in items if item.region == region]
         model = _Region(region, here, limit, besides.get(region, Resources()))
-        chosen, best = model.solve(seconds, gap)
+        chosen, best = model.solve(effort, gap)
         uses |= chosen
         proven &= best
     return Allocation(uses, {i.name: i.region for i in items}, dict(limits), besides, proven)
@@ -70,7 +70,7 @@ class _Region:
             groups.setdefault(tuple((c.kind, c.area) for c in item.choices), []).append(item)
         self.groups = list(groups.values())
 
-    def solve(self, seconds: float, gap: float) -> tuple[dict[str, MemoryUse], bool]:
+    def solve(self, effort: float, gap: float) -> tuple[dict[str, MemoryUse], bool]:
         if all(len(members[0].choices) == 1 for members in self.groups):  # by a design's record
             only = {member.name: member.choices[0] for members in self.groups for member in members}
             used = total([use.area for use in only.values()]).as_dict()
@@ -87,9 +87,9 @@ class _Region:
                 program.row({v: use / limit for v, use in row.items()} | {crowding: -1.0}, "<=", COMFORT - base / limit)
                 for variable, use in row.items():
                     program.add_cost(variable, use / limit)
-        found = program.solve(seconds, gap)
+        found = program.solve(effort, gap)
         if found is None:
-            raise self._shortage(seconds)
+            raise self._shortage(effort)
         return _dealt(classes, found), found.proven
 
     def _count(self, program: LinearProgram) -> list[_Class]:
@@ -108,7 +108,7 @@ class _Region:
             if (use := choice.area.as_dict()[resource])
         }
 
-    def _shortage(self, seconds: float) -> PenstockError:
+    def _shortage(self, effort: float) -> PenstockError:
         """What is missing at least, found by letting every limit be exceeded at a price."""
         program = LinearProgram(f"shortage of {self.name}")
         classes = self._count(program)
@@ -116,7 +116,7 @@ class _Region:
         for resource, limit in self.limits.items():
             row = {**self._row(classes, resource), over[resource]: -1.0}
             program.row(row, "<=", limit - self.logic[resource])
-        found = program.solve(seconds)
+        found = program.solve(effort)
         assert found is not None  # every limit may be exceeded
         built = total([use.area for use in _dealt(classes, found).values()]).as_dict()
         short = {n: built[n] + self.logic[n] - self.limits[n] for n in RESOURCE_NAMES}

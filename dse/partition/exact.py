@@ -24,12 +24,12 @@ def partition(
     *,
     balance_weight: float = BALANCE_WEIGHT,
     peak: float = 1.0,
-    seconds: float = 20.0,
+    effort: float = 0.7,
     gap: float = 0.005,
 ) -> Partition:
     """The die of everything. `peak` is the largest share of a die's limits that may be used.
 
-    It is within `gap` of the least cost that is possible; `proven` says whether time was enough to know.
+    It is within `gap` of the least cost that is possible; `proven` says whether the effort was enough to know.
 
     Where nothing fits, the error says which resource or link is short, and by how much at least.
     """
@@ -45,13 +45,13 @@ def partition(
     model.minimise_crossing(balance_weight * sum(c.bits for c in graph.connections))
     model.limit(peak)
     try:
-        found = model.program.solve(seconds, gap)
+        found = model.program.solve(effort, gap)
     except PenstockError as error:
         if error.code != "solver-failed":
             raise
-        return greedy_partition(graph, site, peak)  # no time for anything better
+        return greedy_partition(graph, site, peak)  # nothing better was found
     if found is None:
-        raise _shortage(graph, site, peak, seconds)
+        raise _shortage(graph, site, peak, effort)
     dies = {name: next(d for d, v in on.items() if found.chosen(v)) for name, on in model.on.items()}
     return Partition(site, graph, dies, "exact", found.proven)
 
@@ -132,7 +132,7 @@ def _check(graph: PlacementGraph, site: Site) -> None:
             )  # fmt: skip
 
 
-def _shortage(graph: PlacementGraph, site: Site, peak: float, seconds: float) -> PenstockError:
+def _shortage(graph: PlacementGraph, site: Site, peak: float, effort: float) -> PenstockError:
     """What is missing at least, found by letting every limit be exceeded at a price."""
     whole = Resources()
     for limits in site.limits.values():
@@ -144,7 +144,7 @@ def _shortage(graph: PlacementGraph, site: Site, peak: float, seconds: float) ->
         return _does_not_fit(f"all dies together are short of {short}", site, peak)
     model = _Model(graph, site)
     over, wires = model.limit_elastically(peak)
-    found = model.program.solve(seconds)
+    found = model.program.solve(effort)
     assert found is not None  # every limit may be exceeded
     parts = [
         f"{die} is short of {name} by {_ceil(found.values[v]):,}"
@@ -156,7 +156,7 @@ def _shortage(graph: PlacementGraph, site: Site, peak: float, seconds: float) ->
         for name, v in wires.items()
         if found.values[v] > 1e-6
     ]
-    return _does_not_fit("; ".join(parts) or "no partition was found in time", site, peak)
+    return _does_not_fit("; ".join(parts) or "no partition was found", site, peak)
 
 
 def _ceil(value: float) -> int:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.compiler.errors import PenstockError
+from penstock.dse.search.coordinates import Coordinates
 from penstock.dse.search.local import LocalProposer, Proposal
 from penstock.dse.search.promise import EndedTrial
 from penstock.dse.space.tiling import Params
@@ -71,7 +73,15 @@ class Generations:
                 ended.append(one)
         if evaluate is not None:
             tried |= {self._proposer.means(self._proposed[n].place) for n in range(start, index)}
-        return self._proposer.propose(ended, tried, index)
+        look = None if evaluate is None else partial(self._seen, evaluate)
+        return self._proposer.propose(ended, tried, index, look)
+
+    def _seen(self, evaluate: Answering, number: int, place: Coordinates) -> EndedTrial | None:
+        try:
+            values, constraints = evaluate(self._proposer.params_at(place))
+        except PenstockError:  # its own trial says why
+            return None
+        return EndedTrial(number, place, tuple(values), _worst(constraints))
 
     def _met(self, number: int, known: Mapping[int, Answered], evaluate: Answering | None) -> Hashable:
         """What the setting at a place means."""
@@ -98,10 +108,14 @@ class Generations:
                     self._ended[number] = None
             if answer is None:
                 return None
-            worst = max(answer[1].values(), default=-1.0) + 1.0
             place = self._proposer.place_of(params)
-            self._ended[number] = EndedTrial(number, place, tuple(answer[0]), worst)
+            self._ended[number] = EndedTrial(number, place, tuple(answer[0]), _worst(answer[1]))
         return self._ended[number]
 
     def _means(self, place: tuple[int, ...]) -> str:
         return str(self._proposer.means(place))
+
+
+def _worst(constraints: Mapping[str, float]) -> float:
+    """The largest share of what may be used."""
+    return max(constraints.values(), default=-1.0) + 1.0

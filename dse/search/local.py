@@ -21,6 +21,9 @@ from penstock.dse.space.tiling import Choices, Conditions, Params, Value
 Meaning = Callable[[Params], Hashable]
 """What two settings have in common if they mean the same design."""
 
+Foreseeing = Callable[[int, Coordinates], EndedTrial | None]
+"""What the trial of a number would come to with a setting, which its own trial finds known; None without figures."""
+
 MEANS = "means"
 """A trial's attribute: a digest of what its setting means, so that no other process has to find it out."""
 
@@ -31,6 +34,7 @@ _TOP = 8
 _AT_RANDOM = 300
 _DIGITS = 24  # of a meaning's digest: none of ten thousand is another's
 _MOST_CHECKED = 64  # candidates that mean what was tried before chance decides
+_MOST_MISSED = 4  # candidates that are seen not to fit before the first of them is tried all the same
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,9 @@ class LocalProposer:
     def place_of(self, params: Params) -> Coordinates:
         return self._places.at(params)
 
+    def params_at(self, place: Coordinates) -> dict[str, Value]:
+        return self._places.params(place)
+
     def means(self, place: Coordinates) -> Hashable:
         """A digest of what a setting means; where nobody says what settings mean, the setting itself."""
         if self._meaning is None:
@@ -83,32 +90,65 @@ class LocalProposer:
         if self._meaning is not None:
             self._meanings.setdefault(place, means)
 
-    def propose(self, known: Sequence[EndedTrial], tried: Container[Hashable], number: int) -> Proposal:
-        """A whole setting for the trial of this number that means nothing that was tried, as far as that can be."""
-        place = self._propose(known, tried, np.random.default_rng([self._seed % (1 << 63), number]), number)
+    def propose(
+        self, known: Sequence[EndedTrial], tried: Container[Hashable], number: int, look: Foreseeing | None = None
+    ) -> Proposal:
+        """A whole setting for the trial of this number that means nothing that was tried, as far as that can be.
+
+        What would miss a limit by `look` is learnt from and passed over, as often as pays, once any trial keeps to all.
+        """
+        looks = look if self.learns and any(one.fits for one in known) else None
+        chance = np.random.default_rng([self._seed % (1 << 63), number])
+        place = self._propose(known, tried, chance, number, looks)
         return Proposal(place, self._places.params(place), None if self._meaning is None else str(self.means(place)))
 
     # -- what to try
 
     def _propose(
-        self, known: Sequence[EndedTrial], tried: Container[Hashable], chance: np.random.Generator, number: int
+        self,
+        known: Sequence[EndedTrial],
+        tried: Container[Hashable],
+        chance: np.random.Generator,
+        number: int,
+        look: Foreseeing | None,
     ) -> Coordinates:
+        missed: list[EndedTrial] = []
         if self.learns and len(known) >= _FEWEST:
-            points = _learnt(known)
+            points, widths = _learnt(known), self._learn_widths(known)
             pool = self._places.around([p.place for p in points[:_TOP]], _AT_RANDOM, chance)
-            promised = promise(self._places, points, self._learn_widths(known), pool, number)
-            found = self._first_new(pool[np.argsort(-promised, kind="stable")[:_MOST_CHECKED]], tried)
-            if found is not None:
-                return found
+            for _ in range(_MOST_MISSED):
+                promised = promise(self._places, [*points, *missed], widths, pool, number)
+                best = pool[np.argsort(-promised, kind="stable")[:_MOST_CHECKED]]
+                found = self._first_new(best, tried, self._means_of(missed))
+                if found is None:
+                    break
+                if self._keeps(found, number, look, missed):
+                    return found
         anywhere = self._places.at_random(_MOST_CHECKED, chance)
-        found = self._first_new(anywhere, tried)
-        return tuple(anywhere[-1].tolist()) if found is None else found
+        for _ in range(_MOST_MISSED):  # what promises most does not fit: anything that does says more
+            found = self._first_new(anywhere, tried, self._means_of(missed))
+            if found is None:
+                break
+            if self._keeps(found, number, look, missed):
+                return found
+        return missed[0].place if missed else tuple(anywhere[-1].tolist())
 
-    def _first_new(self, rows: CoordinateRows, tried: Container[Hashable]) -> Coordinates | None:
+    def _keeps(self, place: Coordinates, number: int, look: Foreseeing | None, missed: list[EndedTrial]) -> bool:
+        """Whether a setting keeps to the limits, as far as anybody looks."""
+        seen = None if look is None else look(number, place)
+        if seen is None or seen.fits:
+            return True
+        missed.append(seen)
+        return False
+
+    def _means_of(self, missed: Sequence[EndedTrial]) -> set[Hashable]:
+        return {self.means(one.place) for one in missed}
+
+    def _first_new(self, rows: CoordinateRows, *tried: Container[Hashable]) -> Coordinates | None:
         """The first place that means what nobody tried."""
         for row in rows.tolist():
             place: Coordinates = tuple(row)
-            if self.means(place) not in tried:
+            if not any(self.means(place) in some for some in tried):
                 return place
         return None
 

@@ -42,6 +42,10 @@ class EndedTrial:
     worst: float
     """The largest share of what may be used: feasible up to 1."""
 
+    @property
+    def fits(self) -> bool:
+        return self.worst <= 1.0
+
     @cached_property
     def rank(self) -> tuple[float, ...]:
         return (max(self.worst, 1.0), *self.values)

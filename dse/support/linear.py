@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Literal
 
 import pulp  # pyright: ignore[reportMissingTypeStubs]
+from highspy import cb
 
 from penstock.compiler.errors import PenstockError
 
@@ -16,7 +18,15 @@ _SENSES: dict[RowSense, int] = {
     ">=": pulp.LpConstraintGE,
     "==": pulp.LpConstraintEQ,
 }
-DEFAULT_SECONDS = 30.0
+_LOOKS = 2e8
+"""How often an integer program may ask whether to go on, times its variables and again its variables.
+
+Half a minute or less of an idle processor. It is no clock, so a busy machine gives the answer of an idle one.
+"""
+_FEWEST_LOOKS = 16
+_FEASIBLE = 2
+"""What HiGHS says of values that are a solution; before it has one, all of them are 0."""
+_LOOK: Any = cb.HighsCallbackType.kCallbackMipInterrupt
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,17 @@ class Solution:
 
     def chosen(self, variable: int) -> bool:
         return self.values[variable] > 0.5
+
+
+def _give_up_after(most: int) -> Callable[..., None]:
+    """What HiGHS asks now and then, always at the same places of an integer program: whether it should stop."""
+    asked = count(1)
+
+    def ask(_kind: int, _message: str, _known: Any, answer: Any, _data: object) -> None:
+        if next(asked) > most:
+            answer.user_interrupt = True
+
+    return ask
 
 
 class LinearProgram:
@@ -66,30 +87,36 @@ class LinearProgram:
         row: Any = pulp.LpConstraint(pulp.LpAffineExpression(terms), sense=_SENSES[sense], rhs=limit)
         self._problem += row
 
-    def solve(self, seconds: float = DEFAULT_SECONDS, gap: float = 1e-6, *, presolve: bool = True) -> Solution | None:
-        """The best solution found in time; None where there is provably none.
+    def solve(self, effort: float = 1.0, gap: float = 1e-6, *, presolve: bool = True) -> Solution | None:
+        """The best solution found with so much effort; None where there is provably none.
+
+        Effort is counted, not timed: equal programs have equal solutions on any machine, whatever else it does.
 
         HiGHS 1.15's presolve takes some integer programs that have solutions for infeasible, so nothing is infeasible
         before it has been solved without. Small programs may do without presolve from the start.
         """
         terms = [(v, c) for v, c in zip(self._variables, self._cost, strict=True) if c]
         self._problem.setObjective(pulp.LpAffineExpression(terms))
+        most = max(round(effort * _LOOKS / max(len(self._variables), 1) ** 2), _FEWEST_LOOKS)
         for how in ("on", "off") if presolve else ("off",):
-            solver: Any = pulp.HiGHS(msg=False, timeLimit=seconds, threads=1, gapRel=gap, presolve=how)
+            solver: Any = pulp.HiGHS(
+                msg=False, threads=1, gapRel=gap, presolve=how,
+                callbackTuple=(_give_up_after(most), None), callbacksToActivate=[_LOOK],
+            )  # fmt: skip
             self._problem.solve(solver)
             if self._problem.status != pulp.LpStatusInfeasible:
                 break
         else:
             return None
-        values = [v.varValue for v in self._variables]
-        if any(v is None for v in values):
-            raise PenstockError(
-                code="solver-failed", what=f"no solution of '{self._name}' within {seconds:g} s",
-                where=f"{len(values)} variables", limit=str(pulp.LpStatus[self._problem.status]),
-                hint="give it more time, or a smaller problem",
-            )  # fmt: skip
-        objective = sum(c * v for c, v in zip(self._cost, values, strict=True))
         info: Any = self._problem.solverModel.getInfo()
+        if info.primal_solution_status != _FEASIBLE:
+            raise PenstockError(
+                code="solver-failed", what=f"no solution of '{self._name}' was found",
+                where=f"{len(self._variables)} variables", limit=f"the solver may look {most:,} times",
+                hint="give it more effort, or a smaller problem",
+            )  # fmt: skip
+        values = [v.varValue for v in self._variables]
+        objective = sum(c * v for c, v in zip(self._cost, values, strict=True))
         bound = float(info.mip_dual_bound) if self._integer else objective
         proven = self._problem.sol_status == pulp.LpSolutionOptimal
         return Solution(values, objective, objective if proven else min(bound, objective), proven)

@@ -66,7 +66,7 @@ def read_settings(path: Path, space: TilingSpace) -> list[dict[str, Value]]:
     if not 1 <= len(given) <= MOST_SETTINGS:
         raise PenstockError(
             code="bad-parameter", what=f"{path} has {len(given)} settings", where="--params",
-            limit=f"1 to {MOST_SETTINGS:,}", hint="split the file",
+            limit=f"1 to {MOST_SETTINGS:,}", hint="split the file" if given else "write one at least",
         )  # fmt: skip
     return [_checked(one, space, f"--params, setting {number}") for number, one in enumerate(given)]
 

@@ -35,7 +35,7 @@ def test_what_the_space_prints_can_be_evaluated(tmp_path: Path, capsys: pytest.C
     ("text", "words"),
     [
         ("{", "cannot be read as JSON"),
-        ("[]", "has 0 settings"),
+        ("[]", "has 0 settings (1 to 1,000) - write one at least"),
         ("[3]", "3 is no setting"),
         ('{"tile": 4}', "the space has no parameter 'tile'"),
         ('{"default_tile_size": 5}', "default_tile_size cannot be 5"),

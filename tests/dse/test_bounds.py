@@ -168,6 +168,15 @@ def test_ways_to_unroll_say_the_least_of_lanes_iterations_parts_and_trees(
         assert any(all(a <= b for a, b in zip(one, way, strict=True)) for one in kept), way
 
 
+def test_a_running_sum_is_added_to_step_after_step() -> None:
+    """Seven terms by one lane, where an addition takes four cycles: whatever else there is to do meanwhile."""
+    whole, first = (1, 7), (1, 1)
+    ways = ways_of(_sum_of((2, 7)), (2, 7), [whole, first], adding=4).tolist()
+    assert sorted(lanes for lanes, *_ in ways) == [1, 7, 14], "two rows at once are through no sooner than one"
+    assert [1, 25, 0, 25, 1] in ways, "14 iterations, 6 additions that wait for each other"
+    assert [7, 2, 2, 1, 1] in ways, "what is summed at once is not added to again"
+
+
 def test_ways_of_a_large_nest_are_few_and_stand_below_all_that_they_stand_for() -> None:
     trips = (96, 120, 90)
     kept = ways_of(_sum_of(trips), trips, [(1, 1, 90), (96, 1, 90)])

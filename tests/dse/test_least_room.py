@@ -65,3 +65,8 @@ def test_what_external_memory_cannot_hold_is_named() -> None:
     board = replace(load_platform("u55c"), memories=(memory,))
     with pytest.raises(PenstockError, match="inputs, weights and results"):
         check_room(Evaluator(evaluator.program, board, evaluator.clock_mhz))
+
+
+def test_a_limit_of_ones_own_is_named_where_the_platform_has_enough() -> None:
+    with pytest.raises(PenstockError, match=r"at least [\d,]+ lut \(asked for was lut<=40\) - relax the limit"):
+        check_room(evaluator_of("u55c", limits=("lut<=40",)))

@@ -1,0 +1,40 @@
+"""Integer programs whose effort is counted: what is cut off is cut off at the same place on any machine."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from penstock.compiler.errors import PenstockError
+from penstock.dse.support.linear import LinearProgram
+
+
+def knapsacks(rows: int, largest: int, *, full: bool = False) -> LinearProgram:
+    """Fifty choices. Where all rows are to be filled exactly, hardly any of 2^50 does."""
+    draw = random.Random(1)
+    program = LinearProgram("knapsacks")
+    choices = [program.choice(-draw.randint(10, 100)) for _ in range(50)]
+    for _ in range(rows):
+        row = {choice: float(draw.randint(1, largest)) for choice in choices}
+        some = sum(row[choice] for choice in choices[::2])
+        program.row(row, "==" if full else "<=", some)
+    return program
+
+
+def test_what_is_cut_off_is_the_same_every_time_and_known_not_to_be_the_best() -> None:
+    whole = knapsacks(20, 60).solve()
+    assert whole is not None
+    assert whole.proven
+    short = [knapsacks(20, 60).solve(1e-4) for _ in range(2)]
+    assert short[0] == short[1]
+    assert short[0] is not None
+    assert not short[0].proven
+    assert short[0].bound <= whole.objective <= short[0].objective
+
+
+def test_a_solver_that_has_found_nothing_yet_does_not_pass_for_one_that_chose_nothing() -> None:
+    """Its values are all 0 then, which keeps no row."""
+    with pytest.raises(PenstockError, match="no solution of 'knapsacks' was found") as caught:
+        knapsacks(3, 9999, full=True).solve(1e-9)
+    assert caught.value.code == "solver-failed"
