@@ -62,11 +62,12 @@ def _opened(given: LoadedText) -> Tokenizer:
 def _check_ports(model: LoadedModel, tokenizer: Tokenizer) -> None:
     inputs = model.example_inputs
     outputs = run_eagerly(model, inputs)
-    single = all(x.numel() == 1 and not x.is_floating_point() for x in inputs) and len(inputs) <= 2
-    if not single or len(outputs) != 1 or not outputs[0].is_floating_point():
+    tokens = inputs[0].numel() if len(inputs) == 2 else 1  # several only if it is told where each of them stands
+    fits = all(x.numel() == tokens and not x.is_floating_point() for x in inputs) and len(inputs) <= 2
+    if not fits or len(outputs) != 1 or not outputs[0].is_floating_point():
         raise _refused(
             model, "it does not take one token and give scores",
-            "forward takes one token, and perhaps its place, and gives the scores of the next",
+            "forward takes one token, and perhaps its place (or some, and theirs), and gives the scores of the next",
         )  # fmt: skip
     scores = outputs[0].numel()
     if tokenizer.size > scores or outputs[0].shape[-1] != scores:

@@ -35,8 +35,8 @@ TABLE = np.random.default_rng(11).uniform(-4, 4, (4, 16)).astype(np.float32)
 CHARACTERS, PLACES = "abcd", 12
 SIZES = "num_hidden_layers=2&hidden_size=64&intermediate_size=128&num_attention_heads=4&vocab_size=64&cache=40"
 FAMILIES = {
-    "gpt2": "hf:gpt2?n_layer=2&n_embd=64&n_head=4&vocab_size=64&cache=40#",
-    "llama": f"hf:llama?{SIZES}&num_key_value_heads=2#",
+    "gpt2": "hf:gpt2?n_layer=2&n_embd=64&n_head=4&vocab_size=64&cache=40&chunk=4#",
+    "llama": f"hf:llama?{SIZES}&num_key_value_heads=2&chunk=3#",
     "qwen": f"hf:qwen2?{SIZES}&num_key_value_heads=2#",
     "gemma": f"hf:gemma3_text?{SIZES}&num_key_value_heads=2&head_dim=16&sliding_window=8"
     "&layer_types=sliding_attention,full_attention#",
@@ -195,6 +195,12 @@ def goes_on_as_the_interpreter(program: Program, folder: Path, prompt: str) -> N
     np.testing.assert_array_equal(found, wanted)
     first = len(tokens) - 33
     assert made.tokens == [int(one.argmax()) for one in wanted[first:]]
+    with penstock_runtime.load(
+        folder / "package"
+    ) as accelerator:  # prompts of every length, in chunks where it takes them
+        text = tokenizer.decode(tokens[:9])
+        after = [accelerator.generate(text[:length], 1).tokens[0] for length in range(1, 10)]
+    assert after == [int(one.argmax()) for one in wanted[:9]]
 
 
 @pytest.mark.slow

@@ -1,0 +1,118 @@
+"""Prompts that are read several tokens a call, and language models on every level below the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+import torch
+
+from penstock.compiler.analysis.default_design import default_design
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.arrays import Array
+from penstock.compiler.frontend import import_model
+from penstock.compiler.frontend.loader import load_model
+from penstock.compiler.interpreter.calls import example_calls, run_calls, text_calls
+from penstock.compiler.interpreter.linalg import run
+from penstock.compiler.pipeline import lower, prepare
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Program
+from penstock.compiler.reference import parse_reference
+from penstock.compiler.runtime.penstock_runtime.generate import generate
+from penstock.compiler.runtime.penstock_runtime.host import HostGraph
+from penstock.compiler.runtime.penstock_runtime.package import SharedLayers
+from penstock.compiler.runtime.penstock_runtime.ports import Port
+from penstock.compiler.runtime.penstock_runtime.text import Characters
+from penstock.dse.rungs.open_rtl import WholeCore
+from tests.rtl.test_simulated_cycles import case_of, check
+
+SIZES = "layers=2&d=16&heads=2&tokens=32&cache=16&seed=4"
+LETTERS = "".join(chr(ord("a") + n) for n in range(26)) + "ABCDEF"
+
+
+@dataclass
+class InPyTorch:
+    """A model of the zoo as `generate` calls it, computed by PyTorch; `calls` are the places of every call."""
+
+    chunk: int
+    layers: SharedLayers | None = None
+    host: HostGraph | None = None
+    calls: list[list[int]] = field(default_factory=list[list[int]])
+
+    def __post_init__(self) -> None:
+        self.reset()
+
+    @property
+    def package(self) -> InPyTorch:
+        return self
+
+    @property
+    def inputs(self) -> Sequence[Port]:
+        return [Port(name, (self.chunk,), "int64") for name in ("token", "place")]
+
+    def tokenizer(self) -> Characters:
+        return Characters([ord(c) for c in LETTERS])
+
+    def reset(self) -> None:
+        self.module = load_model(parse_reference(f"zoo:gpt2_text?{SIZES}&chunk={self.chunk}")).module
+        self.calls.clear()
+
+    def run_call(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        self.calls.append(inputs[1].tolist())
+        with torch.no_grad():
+            return [], [self.module(*(torch.from_numpy(x) for x in inputs)).numpy()]
+
+    def read_call(self, inputs: Sequence[Array]) -> None:
+        self.run_call(inputs)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 6, 7])
+def test_a_prompt_read_in_chunks_is_gone_on_with_as_one_read_token_by_token(length: int) -> None:
+    one, three = InPyTorch(1), InPyTorch(3)
+    prompt = "qaDexBz"[:length]
+    wanted, found = generate(one, prompt, 8), generate(three, prompt, 8)
+    assert found.tokens == wanted.tokens
+    assert len(one.calls) == length + 7
+    assert len(three.calls) == -(-length // 3) + 7
+    assert [place for call in three.calls for place in dict.fromkeys(call)] == [*range(length + 7)]
+
+
+@pytest.mark.parametrize("model", ["hf:gpt2?n_layer=1&n_embd=16&n_head=2&vocab_size=32", "hf:llama?" + "&".join((
+    "num_hidden_layers=1", "hidden_size=16", "intermediate_size=32", "vocab_size=32", "num_attention_heads=2",
+))])  # fmt: skip
+def test_decoders_of_transformers_take_chunks(model: str) -> None:
+    pytest.importorskip("transformers", reason="the extra models is not installed")
+    one, four = (load_model(parse_reference(f"{model}&cache=8&chunk={n}")).module for n in (1, 4))
+    tokens = torch.tensor([3, 9, 4, 1])
+    with torch.no_grad():
+        for place, token in enumerate(tokens):
+            wanted = one(token[None], torch.tensor([place]))
+        torch.testing.assert_close(four(tokens, torch.arange(4)), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_language_model_in_systemverilog_has_the_interpreters_numbers_in_the_simulators_cycles() -> None:
+    """Every number of every call of both layers, over 36 tokens: what follows from them is the same text."""
+    model = "zoo:gpt2_text?layers=2&d=64&heads=4&tokens=64&cache=40&chunk=2#h"
+    program = prepare(import_model(model), "w8a8")
+    frames: list[tuple[list[Array], list[Array]]] = []
+
+    def run_layer(one: Program, passed: Sequence[Array]) -> list[Array]:
+        rest = iter(passed)
+        ports = one.signature.inputs
+        inputs = one.quantise_inputs([one.params[p.name] if p.name in one.params else next(rest) for p in ports])
+        answers = run(one, inputs)
+        frames.append((inputs, answers))
+        return one.dequantise_outputs([a.reshape(p.shape) for a, p in zip(answers, one.signature.outputs, strict=True)])
+
+    tokens = np.random.default_rng(5).integers(0, 64, 36)
+    run_calls(program, text_calls(tokens, example_calls(program)[0]), run_layer)
+    assert len(frames) == 2 * len(tokens)
+    lowered = lower(program, default_design(read_graph(program.module), "ecp5-85k", 100.0, "w8a8"))
+    found = WholeCore.of(lowered, load_platform("ecp5-85k")).answers([inputs for inputs, _ in frames])
+    for (_, wanted), answers in zip(frames, found, strict=True):
+        for one, other in zip(wanted, answers, strict=True):
+            np.testing.assert_array_equal(other.reshape(-1), one.reshape(-1))
+    check([case_of(1, lowered.stream, lowered.padded.params)])
