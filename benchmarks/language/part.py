@@ -1,0 +1,96 @@
+"""One row of the benchmark `llm` in a process of its own: `python -m benchmarks.language.part NAME SECONDS`.
+
+The row is the last line that it prints, as JSON. It ends itself after so many seconds of processor time, whatever else
+the machine does. A mistake of the model's or the search's is a row with its `reason`.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.compile_blocks import MODES, compile_block
+from benchmarks.language.published import LENGTHS
+from benchmarks.registry import WALL_CLOCK, Value
+
+QUANTISED = "w4a8"
+LAYERS = 2
+"""That are imported: the accelerator is the same for two as for 24, and the import takes a twelfth."""
+CHUNK = 4
+"""Tokens of a prompt that a call reads."""
+FAMILIES = ("gpt2", "llama", "qwen", "gemma")
+PREFILL, BLOCK_TRIALS = 128, 2
+MODELS = Path(__file__).with_name("models.py")
+
+
+def names() -> list[str]:
+    """All rows that are computed by themselves; `benchmarks.llm` makes others of these."""
+    return [
+        *(f"compile/{family}/{mode}" for family in FAMILIES for mode in MODES),
+        *(f"text/{n}" for n in LENGTHS),
+        "head/gpt2",
+        "share/2",
+        "share/4",
+        "prefill/gpt2/32",
+        *(f"memory/{family}" for family in FAMILIES),
+    ]
+
+
+def model_of(name: str) -> str:
+    """The reference of the model that a row compiles."""
+    part, _, which = name.partition("/")
+    if part == "compile":
+        family, mode = which.split("/")
+        return f"zoo:{family}?size=real&{MODES[mode]}"
+    if part == "text":
+        return f"zoo:gpt2_text?size=medium&layers={LAYERS}&cache={2 * int(which)}&chunk={CHUNK}#h"
+    if part == "head":
+        return f"{MODELS}:head"
+    if part == "share":
+        return f"{MODELS}:{ {'2': 'half', '4': 'quarter'}[which] }#h"
+    family, _, tokens = which.partition("/")
+    return f"zoo:{family}?size=real&mode=prefill&seq={tokens or PREFILL}"
+
+
+def row_of(name: str) -> Mapping[str, Value]:
+    model = model_of(name)
+    if name.startswith("compile/"):
+        return {"evidence": WALL_CLOCK, **compile_block(model)}
+    from benchmarks.searched import Searched  # after the compile rows: it loads the whole search
+    from penstock.compiler.frontend import import_model
+    from penstock.compiler.pipeline import prepare
+
+    began = time.process_time()
+    program = prepare(import_model(model), QUANTISED)
+    trials = BLOCK_TRIALS if name.startswith(("memory/", "prefill/")) else None
+    found = Searched.of(program, QUANTISED, *([trials] if trials else []))
+    reason = {} if found.cycles is not None else {"reason": "the design deadlocks"}
+    return {
+        "evidence": "simulated", "model": _without_folders(model),
+        "quantize": QUANTISED, **found.figures, **reason, "cpu_s": round(time.process_time() - began, 1),
+    }  # fmt: skip
+
+
+def _without_folders(text: str) -> str:
+    return text.replace(str(MODELS), f"benchmarks/language/{MODELS.name}")
+
+
+def main(name: str, seconds: int) -> None:
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+    from penstock.compiler.errors import PenstockError
+
+    try:
+        row = row_of(name)
+    except PenstockError as error:
+        row = {"evidence": None, "reason": _without_folders(error.one_line())}
+    print(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
