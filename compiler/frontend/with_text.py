@@ -22,7 +22,7 @@ from penstock.compiler.program import Program
 from penstock.compiler.runtime.penstock_runtime import PackageError
 from penstock.compiler.runtime.penstock_runtime.generate import places_of
 from penstock.compiler.runtime.penstock_runtime.text import Characters, Tokenizer, TokenizerFile
-from penstock.compiler.text import MOST_HELD_OUT, TextPart, loss_of
+from penstock.compiler.text import MOST_HELD_OUT, MOST_SCORES, TextPart, loss_of
 
 WINDOW = 128
 """Tokens of a window where the model has no end of its own."""
@@ -47,8 +47,11 @@ def with_text(program: Program, model: LoadedModel, begin: SayStage) -> Program:
     windows = [window for window in windows if len(window) == len(windows[0])]
     if not windows or len(windows[0]) < 2 or not len(calibration):
         raise _refused(model, "the held-out or the calibration text is empty", "give some tokens of each")
-    losses = np.concatenate([_losses(model, window) for window in windows])
-    text = TextPart(given.name, characters, given.tokenizer, calibration[:length], tuple(windows), losses)
+    scores: list[Array] = []
+    losses = np.concatenate([_losses(model, window, scores if window is windows[0] else None) for window in windows])
+    text = TextPart(
+        given.name, characters, given.tokenizer, calibration[:length], tuple(windows), losses, np.stack(scores)
+    )
     return replace(program, text=text)
 
 
@@ -88,8 +91,8 @@ def _places(program: Program) -> int | None:
     return places_of([g for g in (around, host) if g is not None], ports[1] if len(ports) > 1 else None)
 
 
-def _losses(model: LoadedModel, window: Array) -> Array:
-    """One a prediction: of every token but the first, from those before it."""
+def _losses(model: LoadedModel, window: Array, kept: list[Array] | None) -> Array:
+    """One a prediction: of every token but the first, from those before it. Scores are added to those that are kept."""
     module = copy.deepcopy(model.module)  # its buffers change from call to call
     found: list[float] = []
     with torch.no_grad(), quiet_torch():
@@ -98,6 +101,8 @@ def _losses(model: LoadedModel, window: Array) -> Array:
             inputs = [torch.full_like(x, value) for x, value in zip(model.example_inputs, pair, strict=False)]
             (scores,) = tensors_of(module(*inputs), model.reference)
             found.append(loss_of(scores.numpy(), int(following)))
+            if kept is not None and (not kept or (len(kept) + 1) * scores.numel() <= MOST_SCORES):
+                kept.append(scores.numpy().reshape(-1).copy())
     return np.array(found)
 
 

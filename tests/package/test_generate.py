@@ -175,6 +175,10 @@ def write_package(program: Program, folder: Path, tolerances: float = 1.0) -> Pr
         assert check.max_abs_error <= tolerances * check.tolerance, checked.differences()
     if checked.language is not None:
         assert abs(checked.language.loss) < 0.01
+        assert checked.language.cosine_mean is not None
+        assert checked.language.cosine_least is not None
+        assert 0.9 < checked.language.cosine_least <= checked.language.cosine_mean <= 1.0
+        assert checked.language.cosine_mean > 0.99
     report = hand_made.report(hand_made.program()).model_copy(update={"verify": checked.verify})
     contents = collect_package(quantised, lowered.design, folder / "emitted", report, checked.expected)
     write_folder(contents, folder / "package")

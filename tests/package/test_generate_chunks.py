@@ -25,6 +25,7 @@ from penstock.compiler.runtime.penstock_runtime.host import HostGraph
 from penstock.compiler.runtime.penstock_runtime.package import SharedLayers
 from penstock.compiler.runtime.penstock_runtime.ports import Port
 from penstock.compiler.runtime.penstock_runtime.text import Characters
+from penstock.compiler.text import cosine_of
 from penstock.dse.rungs.open_rtl import WholeCore
 from tests.rtl.test_simulated_cycles import case_of, check
 
@@ -90,6 +91,15 @@ def test_decoders_of_transformers_take_chunks(model: str) -> None:
         for place, token in enumerate(tokens):
             wanted = one(token[None], torch.tensor([place]))
         torch.testing.assert_close(four(tokens, torch.arange(4)), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_scores_of_one_direction_have_the_cosine_one() -> None:
+    scores = np.array([1.0, -2.0, 3.0], np.float32)
+    assert cosine_of(3 * scores, scores) == pytest.approx(1.0)
+    assert cosine_of(-scores, scores) == pytest.approx(-1.0)
+    assert cosine_of(np.array([1.0, 0.0]), np.array([1.0, 1.0])) == pytest.approx(0.5**0.5)
+    assert cosine_of(np.zeros(3), np.zeros(3)) == 1.0
+    assert cosine_of(np.zeros(3), scores) == 0.0
 
 
 @pytest.mark.slow
