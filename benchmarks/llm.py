@@ -1,4 +1,4 @@
-"""Language models at the sizes of StreamTensor's table 7 on its card, in W4A8, beside the published figures.
+"""Language models at the sizes of StreamTensor's table 7 on its card, in W8A8, beside the published figures.
 
 Rows by `part`. `compile`: seconds a stage from PyTorch to HLS C++ (benchmark `compile`). `memory`: what a block's
 design leaves of the intermediate memory (`searched.py`), for prefills of 128 tokens, its resources beside the card's,

@@ -11,8 +11,9 @@ import numpy as np
 
 from .errors import PackageError
 from .host import HostGraph
-from .package import Package, SharedLayers
+from .package import SharedLayers
 from .ports import Array, Port
+from .text import Tokenizer
 
 Show = Callable[[str, int, float], None]
 """Is told what was written, how many tokens there are now, and how many a second."""
@@ -20,11 +21,15 @@ _HALF = "\ufffd"
 """Stands where a character's bytes are not all there yet."""
 
 
+class TextPackage(Protocol):
+    def tokenizer(self) -> Tokenizer | None: ...
+
+
 class CalledModel(Protocol):
-    """What of a loaded package is needed here: the model's ports, and its calls."""
+    """What of a loaded package is needed here: its tokenizer, the model's ports, and its calls."""
 
     @property
-    def package(self) -> Package: ...
+    def package(self) -> TextPackage: ...
 
     @property
     def inputs(self) -> Sequence[Port]: ...
