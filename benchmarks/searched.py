@@ -10,7 +10,7 @@ others compute.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +22,7 @@ from penstock.compiler.simulator import Simulation
 from penstock.dse.bounds.bound import LowerBound
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.search.explore import explore
 from penstock.dse.space.fusion import tensor_bits
 from penstock.profiling.bandwidth import external_bits, memory_ports
@@ -44,9 +45,9 @@ class Searched:
     seconds: float
 
     @staticmethod
-    def of(program: Program, quantize: str = "w8a8", trials: int = TRIALS) -> Searched:
-        """The best of a search of a prepared program, simulated."""
-        evaluator = Evaluator.create(program, PLATFORM, quantize=quantize)
+    def of(program: Program, quantize: str = "w8a8", trials: int = TRIALS, limits: Sequence[str] = ()) -> Searched:
+        """The best of a search of a prepared program under limits, simulated."""
+        evaluator = Evaluator.create(program, PLATFORM, quantize=quantize, goal=Goal.of((), limits))
         began = time.perf_counter()
         found = explore(evaluator, trials)
         best = found.best.evaluation

@@ -12,7 +12,7 @@ from torch import nn
 from penstock.compiler.zoo._blocks import ModuleAndInputs, finish
 from penstock.compiler.zoo._transformer import Conv1d, Gpt2FeedForward, attend
 
-WIDTH, HEADS, FFN, TOKENS = 1024, 16, 4096, 50257
+WIDTH, HEADS, FFN, TOKENS = 1024, 16, 4096, 50304
 CACHE = 64
 """Places of the shares' caches: as many as [32:32] has."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.language.cards import GBIT_S, HOP_US
+from benchmarks.language.models import TOKENS
 from benchmarks.language.part import CHUNK, QUANTISED
 from benchmarks.language.pictures import grouped_bars, piled_bars, short
 from benchmarks.language.published import (
@@ -136,10 +137,11 @@ def _table_4(rows: Mapping[str, Row]) -> list[str]:
     note = f"""
 GPT-2-medium, {QUANTISED.upper()}, U55C at 250 MHz. `[n:n]`: a prompt of n tokens, and n that are written. In brackets
 Penstock's figure as a share of the published one. A layer's accelerator has a cache of 2n places and is called for all
-24 layers; the prompt is read {CHUNK} tokens a call, and each call attends to every place. The last norm and the head
-are an accelerator beside it on the same card. Embedding and choosing tokens are the host's, and not counted; neither is
-what starting a call takes: the last two columns have {START_US:g} µs for each, an assumption. The published designs on
-FPGAs are W4A8 (DFX: FP16): weights of eight bits are twice as many bytes a token, and the more exact arithmetic.
+24 layers, and each call attends to every place. The last norm and the head (of {TOKENS:,} tokens, padded from 50,257)
+are an accelerator beside it on the same card. A prompt of 32 is read at once by a third accelerator if that is faster,
+longer ones {CHUNK} token a call. Embedding and choosing tokens are the host's, and not counted; neither is what starting
+a call takes: the last two columns have {START_US:g} µs for each, an assumption. The published designs on FPGAs are W4A8
+(DFX: FP16): weights of eight bits are twice as many bytes a token, and the more exact arithmetic.
 """
     pictures = "\n".join(f"![{what}](llm-{what.replace(' ', '-')}.svg)" for what, *_ in _WHAT)
     return ["## Table 4: GPT-2 on FPGAs", note, *_lengths(rows, FPGAS), _shares(rows), pictures, ""]
@@ -172,14 +174,14 @@ def _shares(rows: Mapping[str, Row]) -> str:
     areas = ("lut", "ff", "dsp", "bram18", "uram")
     resources = [
         [f"[{n}:{n}]", *(
-            f"{number(row, f'{area}_with_head') or 0:,.0f} of {number(row, f'{area}_available') or 0:,.0f}"
-            if f"{area}_with_head" in row else "–" for area in areas
+            f"{number(row, f'{area}_together') or 0:,.0f} of {number(row, f'{area}_available') or 0:,.0f}"
+            if f"{area}_together" in row else "–" for area in areas
         )]
         for n in LENGTHS for row in [rows.get(f"text/{n}", {})]
     ]  # fmt: skip
     return (
         _table(["", *columns], body)
-        + "\nWhat layer and head take of the card, *modelled*:\n\n"
+        + "\nWhat all accelerators of a row take of what the card gives a design, *modelled*:\n\n"
         + _table(["", *(area.upper() for area in areas)], resources)
     )
 
@@ -273,7 +275,7 @@ def _devices(rows: Mapping[str, Row]) -> list[str]:
 
 
 _GOALS: Mapping[str, tuple[str, str]] = {
-    "max_compile_s": ("at most 5", "slowest block from PyTorch to C++, seconds"),
+    "max_compile_s": ("at most 5", "slowest block from PyTorch to C++, seconds of the processor"),
     "max_memory_pct": ("at most 5", "intermediate memory that is left, %"),
     "ttft_32_ms": ("below 20.4", "first token behind a prompt of 32, ms"),
     "latency_32_32_ms": ("below 158.6", "[32:32], ms"),

@@ -1,9 +1,12 @@
 """GPT-2-medium as a whole, of its parts: what texts take on one card, and on several.
 
-A prompt is read `chunk` tokens a call, then each token that is written is a call of all layers; the head is wanted once
-a token that is written. Cycles are simulated, of a call that attends to every place of the cache, so a text's first
-tokens take as long as its last. Embedding and choosing tokens are the host's and no part of it, and neither is what the
-runtime takes to start a call: `with_starts_` figures count `START_US` for each, an assumption.
+A prompt is read at once by an accelerator of its own, where there is one of its length that is faster, else `chunk`
+tokens a call; then each token that is written is a call of all layers. The head is wanted once a token that is written.
+All of these lie on the card together: each was found under its share of it (`SHARES` in `part.py`).
+
+Cycles are simulated, of a call that attends to every place of the cache, so a text's first tokens take as long as its
+last. Embedding and choosing tokens are the host's and no part of it, and neither is what the runtime takes to start a
+call: `with_starts_` figures count `START_US` for each, an assumption.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ def call_ms(row: Row) -> float | None:
     return None if cycles is None or clock is None else 1e-3 * cycles / clock
 
 
-def text_row(row: Row, head: Row, tokens: int, chunk: int) -> Row:
-    """`tokens` of a prompt, and as many written, by the rows of a layer and of the head."""
+def text_row(row: Row, head: Row, prefill: Row, tokens: int, chunk: int) -> Row:
+    """`tokens` of a prompt, and as many written, by the rows of a layer, of the head, and of a prompt's layer."""
     rivals: dict[str, Value] = {}
     for rival in FPGAS:
         theirs = TEXTS[rival].get(tokens, _NO_FIGURES)
@@ -47,33 +50,44 @@ def text_row(row: Row, head: Row, tokens: int, chunk: int) -> Row:
     if layer_ms is None or head_ms is None:
         reason = row.get("reason") or f"no head: {head.get('reason', 'it was not run')}"
         return {**row, **lengths, "reason": reason, **rivals}
-    reads, writes = ceil(tokens / chunk), tokens - 1
-    first, each = reads * LAYERS * layer_ms + head_ms, LAYERS * layer_ms + head_ms
+    reads, writes, read_ms = ceil(tokens / chunk), tokens - 1, layer_ms
+    one_by_one = reads * LAYERS * layer_ms + head_ms
+    if (prefill_ms := call_ms(prefill)) is not None and prefill_ms < reads * layer_ms:
+        reads, read_ms = 1, prefill_ms
+    first, each = reads * LAYERS * read_ms + head_ms, LAYERS * layer_ms + head_ms
     starts = 1e-3 * START_US
-    bound = LAYERS * (number(row, "bound_cycles") or 0.0) * 1e-3 / (number(row, "clock_mhz") or 1.0)
+    bound = LAYERS * bound_ms(row)
+    bound_first = LAYERS * (reads * bound_ms(row) if read_ms == layer_ms else bound_ms(prefill))
     joules = 1e-6 * (LAYERS * (number(row, "energy_uj") or 0.0) + (number(head, "energy_uj") or 0.0))
     return {
         **row, **lengths,
         "layer_ms": round(layer_ms, 5), "head_ms": round(head_ms, 5),
+        "read_as": "one call" if read_ms != layer_ms else f"{chunk} a call",
+        "one_by_one_first_ms": round(one_by_one, 3),
         "first_ms": round(first, 3), "latency_ms": round(first + writes * each, 3),
         "tokens_per_second": round(1e3 / each, 1),
         "with_starts_first_ms": round(first + (reads * LAYERS + 1) * starts, 3),
         "with_starts_latency_ms": round(first + writes * each + ((reads + writes) * LAYERS + tokens) * starts, 3),
         "start_us_assumed": START_US,
-        "bound_first_ms": round(reads * bound, 3), "bound_latency_ms": round((reads + writes) * bound, 3),
+        "bound_first_ms": round(bound_first, 3), "bound_latency_ms": round(bound_first + writes * bound, 3),
         "tokens_per_joule": round(1 / joules, 1) if joules else None,
-        **_beside(row, head), **rivals,
+        **_together(row, head, *([prefill] if read_ms != layer_ms else [])), **rivals,
     }  # fmt: skip
 
 
-def _beside(row: Row, head: Row) -> dict[str, Value]:
-    """What the accelerators of a layer and of the head take of the card together, as it is shared by both."""
-    names = [name.removesuffix("_used") for name in row if name.endswith("_used")]
-    both = {name: (number(row, f"{name}_used") or 0) + (number(head, f"{name}_used") or 0) for name in names}
-    shares = {name: both[name] / (number(row, f"{name}_available") or 1) for name in names}
+def bound_ms(row: Row) -> float:
+    """What no design of a row's accelerator is faster than."""
+    return 1e-3 * (number(row, "bound_cycles") or 0.0) / (number(row, "clock_mhz") or 1.0)
+
+
+def _together(*parts: Row) -> dict[str, Value]:
+    """What the accelerators take of the card together."""
+    names = [name.removesuffix("_used") for name in parts[0] if name.endswith("_used")]
+    sums = {name: sum(number(part, f"{name}_used") or 0 for part in parts) for name in names}
+    shares = {name: sums[name] / (number(parts[0], f"{name}_available") or 1) for name in names}
     return {
-        **{f"{name}_with_head": int(both[name]) for name in names},
-        "largest_share_with_head_pct": round(100 * max(shares.values(), default=0.0), 1),
+        **{f"{name}_together": int(sums[name]) for name in names},
+        "largest_share_together_pct": round(100 * max(shares.values(), default=0.0), 1),
     }
 
 

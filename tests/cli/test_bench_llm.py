@@ -26,14 +26,24 @@ SHARES = {f"share/{n}": {"part": "share", "name": f"share/{n}", "cycles": 5000 /
 
 
 def test_a_text_is_calls_of_all_layers_and_a_head_a_token_that_is_written() -> None:
-    row = text_row(LAYER, HEAD, 32, 4)
+    row = text_row(LAYER, HEAD, {}, 32, 4)
     layer_ms, head_ms = 0.02, 0.1
     assert row["first_ms"] == pytest.approx(8 * LAYERS * layer_ms + head_ms)
     assert row["latency_ms"] == pytest.approx((8 + 31) * LAYERS * layer_ms + 32 * head_ms)
     assert row["tokens_per_second"] == pytest.approx(1e3 / (LAYERS * layer_ms + head_ms), abs=0.1)
-    assert row["dsp_with_head"] == 1500
+    assert row["dsp_together"] == 1500
     assert row["streamtensor_latency_ms"] == TEXTS["streamtensor"][32].latency_ms
-    assert (row["codo_first_ms"], text_row(LAYER, HEAD, 256, 4)["codo_first_ms"]) == (20.4, None)
+    assert (row["codo_first_ms"], text_row(LAYER, HEAD, {}, 256, 4)["codo_first_ms"]) == (20.4, None)
+
+
+def test_a_prompt_is_read_at_once_where_that_is_faster() -> None:
+    prefill = {"cycles": 30000, "clock_mhz": 250.0, "bound_cycles": 20000.0, "dsp_used": 2000}
+    row, slow = (text_row(LAYER, HEAD, {**prefill, "cycles": cycles}, 32, 1) for cycles in (30000, 300000))
+    assert row["first_ms"] == pytest.approx(LAYERS * 0.12 + 0.1)
+    assert row["latency_ms"] == pytest.approx(LAYERS * 0.12 + 0.1 + 31 * (LAYERS * 0.02 + 0.1))
+    assert (row["dsp_together"], slow["dsp_together"]) == (3500, 1500)
+    assert slow["first_ms"] == row["one_by_one_first_ms"] == pytest.approx(32 * LAYERS * 0.02 + 0.1)
+    assert float(str(row["bound_first_ms"])) < float(str(row["first_ms"]))
 
 
 def test_cards_share_layers_as_evenly_as_they_can() -> None:
@@ -67,6 +77,7 @@ def test_figures_are_made_of_the_rows_that_are_there() -> None:
 
 def test_what_a_row_is_made_of_runs_with_it() -> None:
     assert llm.needed(["text/64"]) == ["text/64", "head/gpt2"]
+    assert llm.needed(["text/32"]) == ["text/32", "head/gpt2", "prefill/gpt2/32"]
     assert set(llm.needed(["devices/4"])) == {"text/32", "head/gpt2", "share/4"}
     assert llm.needed(llm.all_names()) == names()
 
@@ -82,9 +93,9 @@ def test_a_row_that_fails_is_a_row_with_its_reason(monkeypatch: pytest.MonkeyPat
     keep = tmp_path / "rows.jsonl"
     figures = llm.run(only="text", keep=keep)
     assert [row["reason"] for row in figures.rows] == ["it failed"] * len(LENGTHS)
-    assert sorted(ran) == sorted([*(f"text/{n}" for n in LENGTHS), "head/gpt2"])
+    assert sorted(ran) == sorted([*(f"text/{n}" for n in LENGTHS), "head/gpt2", "prefill/gpt2/32"])
     llm.run(only="text/32", keep=keep)
-    assert len(ran) == len(LENGTHS) + 1
+    assert len(ran) == len(LENGTHS) + 2
 
 
 def test_a_row_in_its_process_ends_in_time_and_says_what_was_wrong() -> None:
