@@ -139,9 +139,9 @@ GPT-2-medium, {QUANTISED.upper()}, U55C at 250 MHz. `[n:n]`: a prompt of n token
 Penstock's figure as a share of the published one. A layer's accelerator has a cache of 2n places and is called for all
 24 layers, and each call attends to every place. The last norm and the head (of {TOKENS:,} tokens, padded from 50,257)
 are an accelerator beside it on the same card. A prompt of 32 is read at once by a third accelerator if that is faster,
-longer ones {CHUNK} token a call. Embedding and choosing tokens are the host's, and not counted; neither is what starting
-a call takes: the last two columns have {START_US:g} µs for each, an assumption. The published designs on FPGAs are W4A8
-(DFX: FP16): weights of eight bits are twice as many bytes a token, and the more exact arithmetic.
+longer ones {CHUNK} token a call. Embedding and choosing tokens are the host's, and not counted; neither is what
+starting a call takes: the last two columns have {START_US:g} µs for each, an assumption. The published designs on FPGAs
+are W4A8 (DFX: FP16): weights of eight bits are twice as many bytes a token, and the more exact arithmetic.
 """
     pictures = "\n".join(f"![{what}](llm-{what.replace(' ', '-')}.svg)" for what, *_ in _WHAT)
     return ["## Table 4: GPT-2 on FPGAs", note, *_lengths(rows, FPGAS), _shares(rows), pictures, ""]
