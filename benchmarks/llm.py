@@ -3,8 +3,8 @@
 Rows by `part`. `compile`: seconds a stage from PyTorch to HLS C++ (benchmark `compile`). `memory`: what a block's
 design leaves of the intermediate memory (`searched.py`), for prefills of 128 tokens, its resources beside the card's,
 and its largest buffers. `text`: GPT-2-medium with all layers, each of which one accelerator computes in turn
-(`zoo:gpt2_text?size=medium&cache=64#h`), with the head and a block for a prompt of 32 beside it on the card: `head`,
-`prefill`; `share` is a layer's part on one of several cards. `devices`: several cards. How whole texts and
+(`zoo:gpt2_text?size=medium&cache=64#h`), with the head and a block for a prompt of 32 beside it on the card: `layer`,
+`head`, `prefill`; `share` is a layer's part on one of several cards. `devices`: several cards. How whole texts and
 several cards are put together is in `language/whole.py` and `language/cards.py`.
 
 Every row is a process that may take four minutes of a processor; one that fails is a row with its reason.
@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-from benchmarks.language.part import CHUNK, names
+from benchmarks.language.part import CHUNK, PLACES, names
 from benchmarks.language.published import LENGTHS
 from benchmarks.language.rows import Row, run_rows
 from benchmarks.language.whole import cards_row, number, text_row
 from benchmarks.registry import Figures, Value
 
 CARDS = (2, 4)
-HEAD, SHORT = "head/gpt2", f"text/{LENGTHS[0]}"
+HEAD, SHORT = "head/gpt2", LENGTHS[0]
 
 
 def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> Figures:
@@ -53,18 +53,22 @@ def figures(rows: dict[str, Row], asked: Sequence[str]) -> Figures:
     nothing: Row = {}
     made = dict(rows)
     for n in LENGTHS:
-        if f"text/{n}" in rows:
-            prefill = rows.get(f"prefill/gpt2/{n}", nothing)
-            made[f"text/{n}"] = text_row(rows[f"text/{n}"], rows.get(HEAD, nothing), prefill, n, CHUNK)
+        layer, prefill = rows.get(layer_of(n), nothing), rows.get(f"prefill/gpt2/{n}", nothing)
+        made[f"text/{n}"] = text_row(layer, rows.get(HEAD, nothing), prefill, n, CHUNK)
     for cards in CARDS:
         share = rows.get(f"share/{cards}", nothing)
-        made[f"devices/{cards}"] = cards_row(cards, rows.get(SHORT, nothing), rows.get(HEAD, nothing), share)
+        made[f"devices/{cards}"] = cards_row(cards, rows.get(layer_of(SHORT), nothing), rows.get(HEAD, nothing), share)
     answer = [made[name] for name in asked]
     return Figures("simulated", answer, summary(answer))
 
 
 def all_names() -> list[str]:
-    return [*names(), *(f"devices/{cards}" for cards in CARDS)]
+    return [*(f"text/{n}" for n in LENGTHS), *names(), *(f"devices/{cards}" for cards in CARDS)]
+
+
+def layer_of(tokens: int) -> str:
+    """The row of the layer's accelerator that has room for a prompt of so many tokens, and as many more."""
+    return f"layer/{PLACES[tokens]}"
 
 
 def needed(asked: Sequence[str]) -> list[str]:
@@ -75,9 +79,9 @@ def needed(asked: Sequence[str]) -> list[str]:
         if part in ("text", "devices"):
             wanted.add(HEAD)
         if part == "text":
-            wanted.add(f"prefill/gpt2/{which}")
+            wanted |= {layer_of(int(which)), f"prefill/gpt2/{which}"}
         if part == "devices":
-            wanted |= {SHORT, f"share/{which}"}
+            wanted |= {layer_of(SHORT), f"share/{which}"}
     return [name for name in names() if name in wanted]
 
 
@@ -93,9 +97,9 @@ def summary(rows: Sequence[Row]) -> dict[str, Value]:
     return {
         "max_compile_s": max(of("compile", "cpu_s"), default=None),  # of the processor: a busy machine says less
         "max_memory_pct": max(of("memory", "memory_pct"), default=None),
-        "ttft_32_ms": figure(SHORT, "first_ms"),
-        "latency_32_32_ms": figure(SHORT, "latency_ms"),
-        "decode_pct_of_bandwidth_bound": figure(SHORT, "of_run_pct"),
+        "ttft_32_ms": figure(f"text/{SHORT}", "first_ms"),
+        "latency_32_32_ms": figure(f"text/{SHORT}", "latency_ms"),
+        "decode_pct_of_bandwidth_bound": figure(f"text/{SHORT}", "of_run_pct"),
         "prefill_pct_of_compute_bound": min(of("prefill", "compute_pct"), default=None),
         "scaling_2": figure("devices/2", "scaling"),
         "scaling_4": figure("devices/4", "scaling"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.language.cards import GBIT_S, HOP_US
 from benchmarks.language.models import TOKENS
-from benchmarks.language.part import CHUNK, QUANTISED
+from benchmarks.language.part import CHUNK, PLACES, QUANTISED
 from benchmarks.language.pictures import grouped_bars, piled_bars, short
 from benchmarks.language.published import (
     COMPILE_S,
@@ -136,8 +136,8 @@ def _said(row: Row, figure: str, evidence: str = "simulated") -> str:
 def _table_4(rows: Mapping[str, Row]) -> list[str]:
     note = f"""
 GPT-2-medium, {QUANTISED.upper()}, U55C at 250 MHz. `[n:n]`: a prompt of n tokens, and n that are written. In brackets
-Penstock's figure as a share of the published one. A layer's accelerator has a cache of 2n places and is called for all
-24 layers, and each call attends to every place. The last norm and the head (of {TOKENS:,} tokens, padded from 50,257)
+Penstock's figure as a share of the published one. A layer's accelerator is called for all 24 layers, and each call
+attends to every place of its cache: {PLACES[32]} places at [32:32], {PLACES[256]} for longer texts. The last norm and the head (of {TOKENS:,} tokens, padded from 50,257)
 are an accelerator beside it on the same card. A prompt of 32 is read at once by a third accelerator if that is faster,
 longer ones {CHUNK} token a call. Embedding and choosing tokens are the host's, and not counted; neither is what
 starting a call takes: the last two columns have {START_US:g} µs for each, an assumption. The published designs on FPGAs

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.compile_blocks import MODES, compile_block
-from benchmarks.language.published import LENGTHS
 from benchmarks.registry import WALL_CLOCK, Value
 
 QUANTISED = "w8a8"
@@ -25,12 +24,14 @@ LAYERS = 2
 CHUNK = 1
 """Tokens of a prompt that a layer's call reads. Two or four at once take more than two or four times as long: matrices
 of several rows wait for each other, and each has its own multipliers."""
-SHARES = {"text": 0.45, "head": 0.15, "prefill": 0.4}
+SHARES = {"layer": 0.45, "head": 0.15, "prefill": 0.4}
 """Of the card's resources that each of the accelerators may take which lie on it together; together all of it."""
 FAMILIES = ("gpt2", "llama", "qwen", "gemma")
 PREFILL, FEW = 128, 2
 """Tokens of the blocks of which memory is asked, and trials of blocks whose search takes long."""
 PREFILLS = (32,)
+PLACES = {32: 64, 64: 512, 128: 512, 256: 512}
+"""Of the cache of a layer's accelerator, by the tokens of a prompt, as many of which are written."""
 MODELS = Path(__file__).with_name("models.py")
 
 
@@ -38,7 +39,7 @@ def names() -> list[str]:
     """All rows that are computed by themselves; `benchmarks.llm` makes others of these."""
     return [
         *(f"compile/{family}/{mode}" for family in FAMILIES for mode in MODES),
-        *(f"text/{n}" for n in LENGTHS),
+        *(f"layer/{places}" for places in dict.fromkeys(PLACES.values())),
         "head/gpt2",
         "share/2",
         "share/4",
@@ -53,8 +54,8 @@ def model_of(name: str) -> str:
     if part == "compile":
         family, mode = which.split("/")
         return f"zoo:{family}?size=real&{MODES[mode]}"
-    if part == "text":
-        return f"zoo:gpt2_text?size=medium&layers={LAYERS}&cache={2 * int(which)}&chunk={CHUNK}#h"
+    if part == "layer":
+        return f"zoo:gpt2_text?size=medium&layers={LAYERS}&cache={which}&chunk={CHUNK}#h"
     if part == "head":
         return f"{MODELS}:head"
     if part == "share":

@@ -38,6 +38,7 @@ def call_ms(row: Row) -> float | None:
 
 def text_row(row: Row, head: Row, prefill: Row, tokens: int, chunk: int) -> Row:
     """`tokens` of a prompt, and as many written, by the rows of a layer, of the head, and of a prompt's layer."""
+    row = {**row, "part": "text", "name": f"text/{tokens}"}
     rivals: dict[str, Value] = {}
     for rival in FPGAS:
         theirs = TEXTS[rival].get(tokens, _NO_FIGURES)
@@ -48,7 +49,7 @@ def text_row(row: Row, head: Row, prefill: Row, tokens: int, chunk: int) -> Row:
     lengths: dict[str, Value] = {"tokens_in": tokens, "tokens_out": tokens, "layers": LAYERS, "chunk": chunk}
     layer_ms, head_ms = call_ms(row), call_ms(head)
     if layer_ms is None or head_ms is None:
-        reason = row.get("reason") or f"no head: {head.get('reason', 'it was not run')}"
+        reason = row.get("reason") or ("it was not run" if layer_ms is None else f"no head: {head.get('reason', '')}")
         return {**row, **lengths, "reason": reason, **rivals}
     reads, writes, read_ms = ceil(tokens / chunk), tokens - 1, layer_ms
     one_by_one = reads * LAYERS * layer_ms + head_ms

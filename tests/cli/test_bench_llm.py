@@ -17,7 +17,7 @@ from benchmarks.language.published import LENGTHS, TEXTS
 from benchmarks.language.whole import LAYERS, text_row
 
 ROOT = Path(__file__).resolve().parents[2]
-LAYER = {"part": "text", "name": "text/32", "cycles": 5000, "clock_mhz": 250.0, "bound_cycles": 4000.0,
+LAYER = {"part": "layer", "name": "layer/64", "cycles": 5000, "clock_mhz": 250.0, "bound_cycles": 4000.0,
          "energy_uj": 100.0, "of_run_pct": 80.0, "dsp_used": 1000, "dsp_available": 9024}  # fmt: skip
 HEAD = {"part": "head", "name": "head/gpt2", "cycles": 25000, "clock_mhz": 250.0, "energy_uj": 600.0,
         "dsp_used": 500, "dsp_available": 9024}  # fmt: skip
@@ -61,7 +61,7 @@ def test_cards_share_layers_as_evenly_as_they_can() -> None:
 
 
 def test_figures_are_made_of_the_rows_that_are_there() -> None:
-    made = llm.figures({"text/32": LAYER, "head/gpt2": HEAD, **SHARES}, ["text/32", "devices/2"])
+    made = llm.figures({"layer/64": LAYER, "head/gpt2": HEAD, **SHARES}, ["text/32", "devices/2"])
     text, cards = made.rows
     assert made.summary["ttft_32_ms"] == text["first_ms"]
     assert made.summary["decode_pct_of_bandwidth_bound"] == 80.0
@@ -69,16 +69,16 @@ def test_figures_are_made_of_the_rows_that_are_there() -> None:
     assert 1.8 < float(str(cards["scaling"])) <= 2.0
     assert float(str(cards["one_text_scaling"])) < 2.0
     assert made.summary["max_compile_s"] is None
-    alone = llm.figures({"text/32": LAYER}, ["text/32", "devices/4"])
+    alone = llm.figures({"layer/64": LAYER}, ["text/32", "devices/4"])
     assert all("reason" in row for row in alone.rows)
     assert alone.summary["ttft_32_ms"] is None
     assert alone.summary["rows_without_figures"] == 2
 
 
 def test_what_a_row_is_made_of_runs_with_it() -> None:
-    assert llm.needed(["text/64"]) == ["text/64", "head/gpt2"]
-    assert llm.needed(["text/32"]) == ["text/32", "head/gpt2", "prefill/gpt2/32"]
-    assert set(llm.needed(["devices/4"])) == {"text/32", "head/gpt2", "share/4"}
+    assert llm.needed(["text/64"]) == ["layer/512", "head/gpt2"]
+    assert llm.needed(["text/32"]) == ["layer/64", "head/gpt2", "prefill/gpt2/32"]
+    assert set(llm.needed(["devices/4"])) == {"layer/64", "head/gpt2", "share/4"}
     assert llm.needed(llm.all_names()) == names()
 
 
@@ -93,13 +93,13 @@ def test_a_row_that_fails_is_a_row_with_its_reason(monkeypatch: pytest.MonkeyPat
     keep = tmp_path / "rows.jsonl"
     figures = llm.run(only="text", keep=keep)
     assert [row["reason"] for row in figures.rows] == ["it failed"] * len(LENGTHS)
-    assert sorted(ran) == sorted([*(f"text/{n}" for n in LENGTHS), "head/gpt2", "prefill/gpt2/32"])
+    assert sorted(ran) == sorted(["layer/64", "layer/512", "head/gpt2", "prefill/gpt2/32"])
     llm.run(only="text/32", keep=keep)
-    assert len(ran) == len(LENGTHS) + 2
+    assert len(ran) == 4
 
 
 def test_a_row_in_its_process_ends_in_time_and_says_what_was_wrong() -> None:
-    assert rows.run_row("text/32", 1)["reason"] == "ended after 1 s of processor time"
+    assert rows.run_row("layer/64", 1)["reason"] == "ended after 1 s of processor time"
 
 
 def test_the_page_is_what_the_command_writes_of_the_kept_run() -> None:
