@@ -18,14 +18,13 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-from benchmarks.language.part import CHUNK, PLACES, names
-from benchmarks.language.published import LENGTHS
+from benchmarks.language.part import CHUNK, TEXTS, names
 from benchmarks.language.rows import Row, run_rows
 from benchmarks.language.whole import cards_row, number, text_row
 from benchmarks.registry import Figures, Value
 
 CARDS = (2, 4)
-HEAD, SHORT = "head/gpt2", LENGTHS[0]
+HEAD, SHORT, ALONE = "head/gpt2", "text/32", TEXTS["text/32/alone"]
 
 
 def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> Figures:
@@ -52,36 +51,29 @@ def figures(rows: dict[str, Row], asked: Sequence[str]) -> Figures:
     """The rows that were asked for, from those that were run, with what is known of them together."""
     nothing: Row = {}
     made = dict(rows)
-    for n in LENGTHS:
-        layer, prefill = rows.get(layer_of(n), nothing), rows.get(f"prefill/gpt2/{n}", nothing)
-        made[f"text/{n}"] = text_row(layer, rows.get(HEAD, nothing), prefill, n, CHUNK)
+    for name, text in TEXTS.items():
+        layer, head = rows.get(text.layer, nothing), rows.get(HEAD, nothing)
+        prefill = rows.get(text.prefill or "", nothing)
+        made[name] = {**text_row(layer, head, prefill, text.tokens, CHUNK), "part": "text", "name": name}
     for cards in CARDS:
         share = rows.get(f"share/{cards}", nothing)
-        made[f"devices/{cards}"] = cards_row(cards, rows.get(layer_of(SHORT), nothing), rows.get(HEAD, nothing), share)
+        made[f"devices/{cards}"] = cards_row(cards, rows.get(ALONE.layer, nothing), rows.get(HEAD, nothing), share)
     answer = [made[name] for name in asked]
     return Figures("simulated", answer, summary(answer))
 
 
 def all_names() -> list[str]:
-    return [*(f"text/{n}" for n in LENGTHS), *names(), *(f"devices/{cards}" for cards in CARDS)]
-
-
-def layer_of(tokens: int) -> str:
-    """The row of the layer's accelerator that has room for a prompt of so many tokens, and as many more."""
-    return f"layer/{PLACES[tokens]}"
+    return [*TEXTS, *names(), *(f"devices/{cards}" for cards in CARDS)]
 
 
 def needed(asked: Sequence[str]) -> list[str]:
     """The rows that must be run for those that are asked for."""
     wanted = set(asked)
     for name in asked:
-        part, _, which = name.partition("/")
-        if part in ("text", "devices"):
-            wanted.add(HEAD)
-        if part == "text":
-            wanted |= {layer_of(int(which)), f"prefill/gpt2/{which}"}
-        if part == "devices":
-            wanted |= {layer_of(SHORT), f"share/{which}"}
+        if name in TEXTS:
+            wanted.update(TEXTS[name].needs)
+        elif name.startswith("devices/"):
+            wanted.update((*ALONE.needs, f"share/{name.removeprefix('devices/')}"))
     return [name for name in names() if name in wanted]
 
 
@@ -97,9 +89,9 @@ def summary(rows: Sequence[Row]) -> dict[str, Value]:
     return {
         "max_compile_s": max(of("compile", "cpu_s"), default=None),  # of the processor: a busy machine says less
         "max_memory_pct": max(of("memory", "memory_pct"), default=None),
-        "ttft_32_ms": figure(f"text/{SHORT}", "first_ms"),
-        "latency_32_32_ms": figure(f"text/{SHORT}", "latency_ms"),
-        "decode_pct_of_bandwidth_bound": figure(f"text/{SHORT}", "of_run_pct"),
+        "ttft_32_ms": figure(SHORT, "first_ms"),
+        "latency_32_32_ms": figure(SHORT, "latency_ms"),
+        "decode_pct_of_bandwidth_bound": max(of("text", "of_run_pct"), default=None),
         "prefill_pct_of_compute_bound": min(of("prefill", "compute_pct"), default=None),
         "scaling_2": figure("devices/2", "scaling"),
         "scaling_4": figure("devices/4", "scaling"),

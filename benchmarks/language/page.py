@@ -9,14 +9,14 @@ from typing import Any
 
 from benchmarks.language.cards import GBIT_S, HOP_US
 from benchmarks.language.models import TOKENS
-from benchmarks.language.part import CHUNK, PLACES, QUANTISED
+from benchmarks.language.part import CHUNK, QUANTISED
+from benchmarks.language.part import TEXTS as OWN_TEXTS
 from benchmarks.language.pictures import grouped_bars, piled_bars, short
 from benchmarks.language.published import (
     COMPILE_S,
     FAMILIES,
     FPGAS,
     GPUS,
-    LENGTHS,
     MEMORY_PCT,
     NAMES,
     NOTES,
@@ -57,15 +57,13 @@ def read() -> dict[str, Any]:
 
 
 def _pictures(rows: Mapping[str, Row]) -> dict[str, str]:
-    texts = {n: rows.get(f"text/{n}", {}) for n in LENGTHS}
-
     def beside(figure: str, of: Callable[[PublishedText], float | None]) -> dict[str, dict[str, float | None]]:
         return {
-            f"[{n}:{n}]": {
-                f"{_OURS} (simulated)": number(row, figure),
-                **{NAMES[rival]: of(TEXTS[rival].get(n, PublishedText())) for rival in (*FPGAS, *GPUS)},
+            _title(name): {
+                f"{_OURS} (simulated)": number(rows.get(name, {}), figure),
+                **{NAMES[rival]: of(TEXTS[rival].get(text.tokens, PublishedText())) for rival in (*FPGAS, *GPUS)},
             }
-            for n, row in texts.items()
+            for name, text in OWN_TEXTS.items()
         }
 
     compiled = {
@@ -137,9 +135,10 @@ def _table_4(rows: Mapping[str, Row]) -> list[str]:
     note = f"""
 GPT-2-medium, {QUANTISED.upper()}, U55C at 250 MHz. `[n:n]`: a prompt of n tokens, and n that are written. In brackets
 Penstock's figure as a share of the published one. A layer's accelerator is called for all 24 layers, and each call
-attends to every place of its cache: {PLACES[32]} places at [32:32], {PLACES[256]} for longer texts. The last norm and the head (of {TOKENS:,} tokens, padded from 50,257)
-are an accelerator beside it on the same card. A prompt of 32 is read at once by a third accelerator if that is faster,
-longer ones {CHUNK} token a call. Embedding and choosing tokens are the host's, and not counted; neither is what
+attends to every place of its cache: 64 places at [32:32], 512 for longer texts. The last norm and the head (of
+{TOKENS:,} tokens, padded from 50,257) are an accelerator beside it on the same card. At [32:32] the prompt is read at
+once by a third accelerator, in *alone* and in longer texts {CHUNK} token a call, and a layer's may take more of the
+card instead. Embedding and choosing tokens are the host's, and not counted; neither is what
 starting a call takes: the last two columns have {START_US:g} µs for each, an assumption. The published designs on FPGAs
 are W4A8 (DFX: FP16): weights of eight bits are twice as many bytes a token, and the more exact arithmetic.
 """
@@ -151,12 +150,17 @@ def _lengths(rows: Mapping[str, Row], rivals: Sequence[str]) -> list[str]:
     found: list[str] = []
     for what, figure, of, unit in _WHAT:
         body: list[list[str]] = []
-        for n in LENGTHS:
-            row = rows.get(f"text/{n}", {})
+        for name, text in OWN_TEXTS.items():
+            row, n = rows.get(name, {}), text.tokens
             theirs = [_cell(of(TEXTS[r].get(n, PublishedText())), number(row, figure)) for r in rivals]
-            body.append([f"[{n}:{n}]", _said(row, figure), *theirs])
+            body.append([_title(name), _said(row, figure), *theirs])
         found.append(_table([f"{what}, {unit}", _OURS, *(NAMES[rival] for rival in rivals)], body))
     return found
+
+
+def _title(name: str) -> str:
+    tokens, alone = OWN_TEXTS[name].tokens, ", alone" if name.endswith("/alone") else ""
+    return f"[{tokens}:{tokens}]{alone}"
 
 
 def _shares(rows: Mapping[str, Row]) -> str:
@@ -168,16 +172,16 @@ def _shares(rows: Mapping[str, Row]) -> str:
         "latency with starts, ms": ("with_starts_latency_ms", "assumed"),
     }  # fmt: skip
     body = [
-        [f"[{n}:{n}]", *(_said(rows.get(f"text/{n}", {}), figure, kind) for figure, kind in columns.values())]
-        for n in LENGTHS
+        [_title(name), *(_said(rows.get(name, {}), figure, kind) for figure, kind in columns.values())]
+        for name in OWN_TEXTS
     ]
     areas = ("lut", "ff", "dsp", "bram18", "uram")
     resources = [
-        [f"[{n}:{n}]", *(
+        [_title(name), *(
             f"{number(row, f'{area}_together') or 0:,.0f} of {number(row, f'{area}_available') or 0:,.0f}"
             if f"{area}_together" in row else "–" for area in areas
         )]
-        for n in LENGTHS for row in [rows.get(f"text/{n}", {})]
+        for name in OWN_TEXTS for row in [rows.get(name, {})]
     ]  # fmt: skip
     return (
         _table(["", *columns], body)
@@ -191,7 +195,7 @@ def _table_5(rows: Mapping[str, Row]) -> list[str]:
 
 
 def _table_6(rows: Mapping[str, Row]) -> list[str]:
-    card, text = load_platform("u55c"), rows.get(f"text/{LENGTHS[0]}", {})
+    card, text = load_platform("u55c"), rows.get("text/32", {})
     memory = card.fastest_memory
     assert memory is not None
     own = {

@@ -12,9 +12,11 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.compile_blocks import MODES, compile_block
+from benchmarks.language.published import LENGTHS
 from benchmarks.registry import WALL_CLOCK, Value
 
 QUANTISED = "w8a8"
@@ -24,14 +26,34 @@ LAYERS = 2
 CHUNK = 1
 """Tokens of a prompt that a layer's call reads. Two or four at once take more than two or four times as long: matrices
 of several rows wait for each other, and each has its own multipliers."""
-SHARES = {"layer": 0.45, "head": 0.15, "prefill": 0.4}
-"""Of the card's resources that each of the accelerators may take which lie on it together; together all of it."""
+SHARES = {"layer/64": 0.45, "layer/64/alone": 0.85, "layer/512": 0.85, "head/gpt2": 0.15, "prefill/gpt2/32": 0.4}
+"""Of the card's resources that each of the accelerators may take which lie on it together."""
 FAMILIES = ("gpt2", "llama", "qwen", "gemma")
 PREFILL, FEW = 128, 2
 """Tokens of the blocks of which memory is asked, and trials of blocks whose search takes long."""
 PREFILLS = (32,)
-PLACES = {32: 64, 64: 512, 128: 512, 256: 512}
-"""Of the cache of a layer's accelerator, by the tokens of a prompt, as many of which are written."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """So many tokens of a prompt, and as many written, by accelerators that share the card with the head's."""
+
+    tokens: int
+    layer: str
+    prefill: str | None = None
+
+    @property
+    def needs(self) -> list[str]:
+        """The rows that it is made of."""
+        return [self.layer, "head/gpt2", *([self.prefill] if self.prefill else [])]
+
+
+TEXTS = {
+    "text/32": Text(32, "layer/64", "prefill/gpt2/32"),
+    "text/32/alone": Text(32, "layer/64/alone"),
+    **{f"text/{tokens}": Text(tokens, "layer/512") for tokens in LENGTHS[1:]},
+}
+"""Without an accelerator of its own a prompt is read token by token, and a layer's may take more of the card."""
 MODELS = Path(__file__).with_name("models.py")
 
 
@@ -39,7 +61,7 @@ def names() -> list[str]:
     """All rows that are computed by themselves; `benchmarks.llm` makes others of these."""
     return [
         *(f"compile/{family}/{mode}" for family in FAMILIES for mode in MODES),
-        *(f"layer/{places}" for places in dict.fromkeys(PLACES.values())),
+        *dict.fromkeys(text.layer for text in TEXTS.values()),
         "head/gpt2",
         "share/2",
         "share/4",
@@ -55,7 +77,8 @@ def model_of(name: str) -> str:
         family, mode = which.split("/")
         return f"zoo:{family}?size=real&{MODES[mode]}"
     if part == "layer":
-        return f"zoo:gpt2_text?size=medium&layers={LAYERS}&cache={which}&chunk={CHUNK}#h"
+        places = which.partition("/")[0]
+        return f"zoo:gpt2_text?size=medium&layers={LAYERS}&cache={places}&chunk={CHUNK}#h"
     if part == "head":
         return f"{MODELS}:head"
     if part == "share":
@@ -65,7 +88,7 @@ def model_of(name: str) -> str:
 
 
 def limits_of(name: str) -> list[str]:
-    share = SHARES.get(name.partition("/")[0])
+    share = SHARES.get(name)
     return [] if share is None else [f"{one}<={share}" for one in ("lut", "ff", "dsp", "bram18", "uram")]
 
 

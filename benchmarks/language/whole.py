@@ -38,7 +38,6 @@ def call_ms(row: Row) -> float | None:
 
 def text_row(row: Row, head: Row, prefill: Row, tokens: int, chunk: int) -> Row:
     """`tokens` of a prompt, and as many written, by the rows of a layer, of the head, and of a prompt's layer."""
-    row = {**row, "part": "text", "name": f"text/{tokens}"}
     rivals: dict[str, Value] = {}
     for rival in FPGAS:
         theirs = TEXTS[rival].get(tokens, _NO_FIGURES)
