@@ -3,9 +3,9 @@
 Rows by `part`. `compile`: seconds a stage from PyTorch to HLS C++ (benchmark `compile`). `memory`: what a block's
 design leaves of the intermediate memory (`searched.py`), for prefills of 128 tokens, its resources beside the card's,
 and its largest buffers. `text`: GPT-2-medium with all layers, each of which one accelerator computes in turn
-(`zoo:gpt2_text?size=medium&cache=64#h`), with the head and a block for a prompt of 32 beside it on the card: `layer`,
-`head`, `prefill`; `share` is a layer's part on one of several cards. `devices`: several cards. How whole texts and
-several cards are put together is in `language/whole.py` and `language/cards.py`.
+(`zoo:gpt2_text?size=medium&cache=64#h`), with the head beside it on the card, and in one row a block for a prompt of
+32: `layer`, `head`, `prefill`; `share` is a layer's part on one of several cards. `devices`: several cards. How whole
+texts and several cards are put together is in `language/whole.py` and `language/cards.py`.
 
 Every row is a process that may take four minutes of a processor; one that fails is a row with its reason.
 """
@@ -24,7 +24,7 @@ from benchmarks.language.whole import cards_row, number, text_row
 from benchmarks.registry import Figures, Value
 
 CARDS = (2, 4)
-HEAD, SHORT, ALONE = "head/gpt2", "text/32", TEXTS["text/32/alone"]
+HEAD, SHORT = "head/gpt2", "text/32"
 
 
 def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> Figures:
@@ -57,7 +57,9 @@ def figures(rows: dict[str, Row], asked: Sequence[str]) -> Figures:
         made[name] = {**text_row(layer, head, prefill, text.tokens, CHUNK), "part": "text", "name": name}
     for cards in CARDS:
         share = rows.get(f"share/{cards}", nothing)
-        made[f"devices/{cards}"] = cards_row(cards, rows.get(ALONE.layer, nothing), rows.get(HEAD, nothing), share)
+        made[f"devices/{cards}"] = cards_row(
+            cards, rows.get(TEXTS[SHORT].layer, nothing), rows.get(HEAD, nothing), share
+        )
     answer = [made[name] for name in asked]
     return Figures("simulated", answer, summary(answer))
 
@@ -73,7 +75,7 @@ def needed(asked: Sequence[str]) -> list[str]:
         if name in TEXTS:
             wanted.update(TEXTS[name].needs)
         elif name.startswith("devices/"):
-            wanted.update((*ALONE.needs, f"share/{name.removeprefix('devices/')}"))
+            wanted.update((*TEXTS[SHORT].needs, f"share/{name.removeprefix('devices/')}"))
     return [name for name in names() if name in wanted]
 
 

@@ -136,11 +136,11 @@ def _table_4(rows: Mapping[str, Row]) -> list[str]:
 GPT-2-medium, {QUANTISED.upper()}, U55C at 250 MHz. `[n:n]`: a prompt of n tokens, and n that are written. In brackets
 Penstock's figure as a share of the published one. A layer's accelerator is called for all 24 layers, and each call
 attends to every place of its cache: 64 places at [32:32], 512 for longer texts. The last norm and the head (of
-{TOKENS:,} tokens, padded from 50,257) are an accelerator beside it on the same card. At [32:32] the prompt is read at
-once by a third accelerator, in *alone* and in longer texts {CHUNK} token a call, and a layer's may take more of the
-card instead. Embedding and choosing tokens are the host's, and not counted; neither is what
-starting a call takes: the last two columns have {START_US:g} µs for each, an assumption. The published designs on FPGAs
-are W4A8 (DFX: FP16): weights of eight bits are twice as many bytes a token, and the more exact arithmetic.
+{TOKENS:,} tokens, padded from 50,257) are an accelerator beside it on the same card. A prompt is read {CHUNK} token a
+call; in the row *prompt at once* a third accelerator reads it, and the layer's has less of the card. Embedding and
+choosing tokens are the host's, and not counted; neither is what starting a call takes: the last two columns have
+{START_US:g} µs for each, an assumption. The published designs on FPGAs are W4A8 (DFX: FP16): weights of eight bits are
+twice as many bytes a token, and the more exact arithmetic.
 """
     pictures = "\n".join(f"![{what}](llm-{what.replace(' ', '-')}.svg)" for what, *_ in _WHAT)
     return ["## Table 4: GPT-2 on FPGAs", note, *_lengths(rows, FPGAS), _shares(rows), pictures, ""]
@@ -159,8 +159,8 @@ def _lengths(rows: Mapping[str, Row], rivals: Sequence[str]) -> list[str]:
 
 
 def _title(name: str) -> str:
-    tokens, alone = OWN_TEXTS[name].tokens, ", alone" if name.endswith("/alone") else ""
-    return f"[{tokens}:{tokens}]{alone}"
+    text = OWN_TEXTS[name]
+    return f"[{text.tokens}:{text.tokens}]{', prompt at once' if text.prefill else ''}"
 
 
 def _shares(rows: Mapping[str, Row]) -> str:

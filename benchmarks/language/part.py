@@ -26,7 +26,7 @@ LAYERS = 2
 CHUNK = 1
 """Tokens of a prompt that a layer's call reads. Two or four at once take more than two or four times as long: matrices
 of several rows wait for each other, and each has its own multipliers."""
-SHARES = {"layer/64": 0.45, "layer/64/alone": 0.85, "layer/512": 0.85, "head/gpt2": 0.15, "prefill/gpt2/32": 0.4}
+SHARES = {"layer/64": 0.85, "layer/64/less": 0.45, "layer/512": 0.85, "head/gpt2": 0.15, "prefill/gpt2/32": 0.4}
 """Of the card's resources that each of the accelerators may take which lie on it together."""
 FAMILIES = ("gpt2", "llama", "qwen", "gemma")
 PREFILL, FEW = 128, 2
@@ -49,11 +49,12 @@ class Text:
 
 
 TEXTS = {
-    "text/32": Text(32, "layer/64", "prefill/gpt2/32"),
-    "text/32/alone": Text(32, "layer/64/alone"),
+    "text/32": Text(32, "layer/64"),
+    "text/32/prompt": Text(32, "layer/64/less", "prefill/gpt2/32"),
     **{f"text/{tokens}": Text(tokens, "layer/512") for tokens in LENGTHS[1:]},
 }
-"""Without an accelerator of its own a prompt is read token by token, and a layer's may take more of the card."""
+"""A prompt is read token by token, and a layer's accelerator may take most of the card; or a third one reads it at
+once, and the layer's has less."""
 MODELS = Path(__file__).with_name("models.py")
 
 

@@ -62,9 +62,7 @@ def test_cards_share_layers_as_evenly_as_they_can() -> None:
 
 
 def test_figures_are_made_of_the_rows_that_are_there() -> None:
-    made = llm.figures(
-        {"layer/64": LAYER, "layer/64/alone": LAYER, "head/gpt2": HEAD, **SHARES}, ["text/32", "devices/2"]
-    )
+    made = llm.figures({"layer/64": LAYER, "head/gpt2": HEAD, **SHARES}, ["text/32", "devices/2"])
     text, cards = made.rows
     assert made.summary["ttft_32_ms"] == text["first_ms"]
     assert made.summary["decode_pct_of_bandwidth_bound"] == 80.0
@@ -80,8 +78,9 @@ def test_figures_are_made_of_the_rows_that_are_there() -> None:
 
 def test_what_a_row_is_made_of_runs_with_it() -> None:
     assert llm.needed(["text/64"]) == ["layer/512", "head/gpt2"]
-    assert llm.needed(["text/32"]) == ["layer/64", "head/gpt2", "prefill/gpt2/32"]
-    assert set(llm.needed(["devices/4"])) == {"layer/64/alone", "head/gpt2", "share/4"}
+    assert llm.needed(["text/32"]) == ["layer/64", "head/gpt2"]
+    assert llm.needed(["text/32/prompt"]) == ["layer/64/less", "head/gpt2", "prefill/gpt2/32"]
+    assert set(llm.needed(["devices/4"])) == {"layer/64", "head/gpt2", "share/4"}
     assert llm.needed(llm.all_names()) == names()
 
 
@@ -96,7 +95,7 @@ def test_a_row_that_fails_is_a_row_with_its_reason(monkeypatch: pytest.MonkeyPat
     keep = tmp_path / "rows.jsonl"
     figures = llm.run(only="text", keep=keep)
     assert [row["reason"] for row in figures.rows] == ["it failed"] * len(OWN_TEXTS)
-    assert sorted(ran) == sorted(["layer/64", "layer/64/alone", "layer/512", "head/gpt2", "prefill/gpt2/32"])
+    assert sorted(ran) == sorted(["layer/64", "layer/64/less", "layer/512", "head/gpt2", "prefill/gpt2/32"])
     llm.run(only="text/32", keep=keep)
     assert len(ran) == 5
 
