@@ -109,7 +109,8 @@ def row_of(name: str) -> Mapping[str, Value]:
     reason = {} if found.cycles is not None else {"reason": "the design deadlocks"}
     return {
         "evidence": "simulated", "model": _without_folders(model),
-        "quantize": QUANTISED, "limits": ", ".join(limits_of(name)), **found.figures, **reason, "cpu_s": round(time.process_time() - began, 1),
+        "quantize": QUANTISED, "limits": ", ".join(limits_of(name)), **found.figures, **reason,
+        "cpu_s": round(time.process_time() - began, 1),
     }  # fmt: skip
 
 
