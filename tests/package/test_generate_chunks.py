@@ -17,7 +17,6 @@ from penstock.compiler.frontend.loader import load_model
 from penstock.compiler.interpreter.calls import example_calls, run_calls, text_calls
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline import lower, prepare
-from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
 from penstock.compiler.reference import parse_reference
 from penstock.compiler.runtime.penstock_runtime.generate import generate
@@ -26,6 +25,7 @@ from penstock.compiler.runtime.penstock_runtime.package import SharedLayers
 from penstock.compiler.runtime.penstock_runtime.ports import Port
 from penstock.compiler.runtime.penstock_runtime.text import Characters
 from penstock.compiler.text import cosine_of
+from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.rungs.open_rtl import WholeCore
 from tests.rtl.test_simulated_cycles import case_of, check
 
@@ -119,8 +119,10 @@ def test_a_language_model_in_systemverilog_has_the_interpreters_numbers_in_the_s
     tokens = np.random.default_rng(5).integers(0, 64, 36)
     run_calls(program, text_calls(tokens, example_calls(program)[0]), run_layer)
     assert len(frames) == 2 * len(tokens)
-    lowered = lower(program, default_design(read_graph(program.module), "ecp5-85k", 100.0, "w8a8"))
-    found = WholeCore.of(lowered, load_platform("ecp5-85k")).answers([inputs for inputs, _ in frames])
+    evaluator = Evaluator.create(program, "ecp5-85k", quantize="w8a8")
+    plain = default_design(read_graph(program.module), "ecp5-85k", evaluator.clock_mhz, "w8a8")
+    lowered = lower(program, evaluator.evaluate_design(plain).design)  # with FIFOs in which paths may meet again
+    found = WholeCore.of(lowered, evaluator.platform).answers([inputs for inputs, _ in frames])
     for (_, wanted), answers in zip(frames, found, strict=True):
         for one, other in zip(wanted, answers, strict=True):
             np.testing.assert_array_equal(other.reshape(-1), one.reshape(-1))
