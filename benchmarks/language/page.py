@@ -218,13 +218,13 @@ def _table_7(rows: Mapping[str, Row]) -> list[str]:
         ["attention heads", *(str(f.heads) for f in values)],
         ["KV heads", *("–" if f.kv_heads is None else str(f.kv_heads) for f in values)],
         ["activation", *(f.activation for f in values)],
-        ["weights of a layer", *(_weights(rows.get(f"compile/{name}/prefill", {})) for name in FAMILIES)],
+        ["weights of a layer", *(_count(rows.get(f"compile/{name}/prefill", {}), "weights") for name in FAMILIES)],
     ]
     return ["## Table 7: models", "As published; the last row is what Penstock's import counts.\n", _table(head, body)]
 
 
-def _weights(row: Row) -> str:
-    value = number(row, "weights")
+def _count(row: Row, figure: str) -> str:
+    value = number(row, figure)
     return "not run" if value is None else f"{value:,.0f}"
 
 
@@ -236,7 +236,7 @@ def _figure_10(rows: Mapping[str, Row]) -> list[str]:
     ]  # fmt: skip
     seconds = [
         [FAMILIES_NAMED[name], mode, _said(row, "total_s", "wall-clock"), _said(row, "cpu_s", "processor"),
-         f"{COMPILE_S[0]} to {COMPILE_S[1]}", f"{number(row, 'cpp_lines') or 0:,.0f}"]
+         f"{COMPILE_S[0]} to {COMPILE_S[1]}", _count(row, "cpp_lines")]
         for name in FAMILIES for mode in ("prefill", "decode")
         for row in [rows.get(f"compile/{name}/{mode}", {})]
     ]  # fmt: skip
