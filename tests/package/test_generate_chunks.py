@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ from penstock.compiler.runtime.penstock_runtime.text import Characters
 from penstock.compiler.text import cosine_of
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.rungs.open_rtl import WholeCore
-from tests.rtl.test_simulated_cycles import case_of, check
+from tests.rtl.test_simulated_cycles import case_of, compare
 
 SIZES = "layers=2&d=16&heads=2&tokens=32&cache=16&seed=4"
 LETTERS = "".join(chr(ord("a") + n) for n in range(26)) + "ABCDEF"
@@ -103,7 +103,7 @@ def test_scores_of_one_direction_have_the_cosine_one() -> None:
 
 @pytest.mark.slow
 def test_a_language_model_in_systemverilog_has_the_interpreters_numbers_in_the_simulators_cycles() -> None:
-    """Every number of every call of both layers, over 36 tokens: what follows from them is the same text."""
+    """Every number of a text's first and last calls, of both layers: what the cache has is an input to each."""
     model = "zoo:gpt2_text?layers=2&d=64&heads=4&tokens=64&cache=40&chunk=2#h"
     program = prepare(import_model(model), "w8a8")
     frames: list[tuple[list[Array], list[Array]]] = []
@@ -122,8 +122,9 @@ def test_a_language_model_in_systemverilog_has_the_interpreters_numbers_in_the_s
     evaluator = Evaluator.create(program, "ecp5-85k", quantize="w8a8")
     plain = default_design(read_graph(program.module), "ecp5-85k", evaluator.clock_mhz, "w8a8")
     lowered = lower(program, evaluator.evaluate_design(plain).design)  # with FIFOs in which paths may meet again
-    found = WholeCore.of(lowered, evaluator.platform).answers([inputs for inputs, _ in frames])
-    for (_, wanted), answers in zip(frames, found, strict=True):
+    core, some = WholeCore.of(lowered, evaluator.platform), [*frames[:4], *frames[-4:]]
+    for (_, wanted), answers in zip(some, core.answers([inputs for inputs, _ in some]), strict=True):
         for one, other in zip(wanted, answers, strict=True):
             np.testing.assert_array_equal(other.reshape(-1), one.reshape(-1))
-    check([case_of(1, lowered.stream, lowered.padded.params)])
+    case = replace(case_of(0, lowered.stream, lowered.padded.params), rtl=core.design)
+    assert not compare(case, core.run(frames[-1][0], frames=case.frames))
