@@ -1,23 +1,16 @@
-"""Prompts that are read several tokens a call, and language models on every level below the interpreter."""
+"""Prompts that are read several tokens a call."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 import torch
 
-from penstock.compiler.analysis.default_design import default_design
-from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.arrays import Array
-from penstock.compiler.frontend import import_model
 from penstock.compiler.frontend.loader import load_model
-from penstock.compiler.interpreter.calls import example_calls, run_calls, text_calls
-from penstock.compiler.interpreter.linalg import run
-from penstock.compiler.pipeline import lower, prepare
-from penstock.compiler.program import Program
 from penstock.compiler.reference import parse_reference
 from penstock.compiler.runtime.penstock_runtime.generate import generate
 from penstock.compiler.runtime.penstock_runtime.host import HostGraph
@@ -25,9 +18,6 @@ from penstock.compiler.runtime.penstock_runtime.package import SharedLayers
 from penstock.compiler.runtime.penstock_runtime.ports import Port
 from penstock.compiler.runtime.penstock_runtime.text import Characters
 from penstock.compiler.text import cosine_of
-from penstock.dse.evaluation.evaluate import Evaluator
-from penstock.dse.rungs.open_rtl import WholeCore
-from tests.rtl.test_simulated_cycles import case_of, compare
 
 SIZES = "layers=2&d=16&heads=2&tokens=32&cache=16&seed=4"
 LETTERS = "".join(chr(ord("a") + n) for n in range(26)) + "ABCDEF"
@@ -99,32 +89,3 @@ def test_scores_of_one_direction_have_the_cosine_one() -> None:
     assert cosine_of(np.array([1.0, 0.0]), np.array([1.0, 1.0])) == pytest.approx(0.5**0.5)
     assert cosine_of(np.zeros(3), np.zeros(3)) == 1.0
     assert cosine_of(np.zeros(3), scores) == 0.0
-
-
-@pytest.mark.slow
-def test_a_language_model_in_systemverilog_has_the_interpreters_numbers_in_the_simulators_cycles() -> None:
-    """Every number of a text's first and last calls, of both layers: what the cache has is an input to each."""
-    model = "zoo:gpt2_text?layers=2&d=64&heads=4&tokens=64&cache=40&chunk=2#h"
-    program = prepare(import_model(model), "w8a8")
-    frames: list[tuple[list[Array], list[Array]]] = []
-
-    def run_layer(one: Program, passed: Sequence[Array]) -> list[Array]:
-        rest = iter(passed)
-        ports = one.signature.inputs
-        inputs = one.quantise_inputs([one.params[p.name] if p.name in one.params else next(rest) for p in ports])
-        answers = run(one, inputs)
-        frames.append((inputs, answers))
-        return one.dequantise_outputs([a.reshape(p.shape) for a, p in zip(answers, one.signature.outputs, strict=True)])
-
-    tokens = np.random.default_rng(5).integers(0, 64, 36)
-    run_calls(program, text_calls(tokens, example_calls(program)[0]), run_layer)
-    assert len(frames) == 2 * len(tokens)
-    evaluator = Evaluator.create(program, "ecp5-85k", quantize="w8a8")
-    plain = default_design(read_graph(program.module), "ecp5-85k", evaluator.clock_mhz, "w8a8")
-    lowered = lower(program, evaluator.evaluate_design(plain).design)  # with FIFOs in which paths may meet again
-    core, some = WholeCore.of(lowered, evaluator.platform), [*frames[:4], *frames[-4:]]
-    for (_, wanted), answers in zip(some, core.answers([inputs for inputs, _ in some]), strict=True):
-        for one, other in zip(wanted, answers, strict=True):
-            np.testing.assert_array_equal(other.reshape(-1), one.reshape(-1))
-    case = replace(case_of(0, lowered.stream, lowered.padded.params), rtl=core.design)
-    assert not compare(case, core.run(frames[-1][0], frames=case.frames))
