@@ -65,7 +65,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "benchmarks.kernels", "matrix kernels and layers in fp32 under three DSP budgets, beside published designs"
     ),
     "llm": Benchmark(
-        "benchmarks.llm", "language models in W8A8 beside published ones: GPT-2-medium's tokens, memory, seconds"
+        "benchmarks.llm", "language models in W8A8 beside published ones: GPT-2-medium's texts, memory, cards, seconds"
     ),
     "mesh": Benchmark(
         "benchmarks.mesh", "Triton kernels planned onto meshes, beside fixed templates; the model beside the simulator"

@@ -10,7 +10,7 @@ others compute.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +22,7 @@ from penstock.compiler.simulator import Simulation
 from penstock.dse.bounds.bound import LowerBound
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.search.explore import explore
 from penstock.dse.space.fusion import tensor_bits
 from penstock.profiling.bandwidth import external_bits, memory_ports
@@ -29,6 +30,7 @@ from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import simulate_design
 
 PLATFORM, TRIALS = "u55c", 8
+_BUFFERS = 5
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,11 @@ class Searched:
     seconds: float
 
     @staticmethod
-    def of(program: Program, quantize: str = "w8a8") -> Searched:
-        """The best of a search of a prepared program, simulated."""
-        evaluator = Evaluator.create(program, PLATFORM, quantize=quantize)
+    def of(program: Program, quantize: str = "w8a8", trials: int = TRIALS, limits: Sequence[str] = ()) -> Searched:
+        """The best of a search of a prepared program under limits, simulated."""
+        evaluator = Evaluator.create(program, PLATFORM, quantize=quantize, goal=Goal.of((), limits))
         began = time.perf_counter()
-        found = explore(evaluator, TRIALS)
+        found = explore(evaluator, trials)
         best = found.best.evaluation
         network = evaluator.assembler.network(best.design)
         depths = dict(best.design.fifo_depths)
@@ -58,6 +60,10 @@ class Searched:
     @property
     def cycles(self) -> int | None:
         return self.simulated.latency if self.simulated.deadlock is None else None
+
+    def energy_uj(self, cycles: int) -> float:
+        """Of a run, modelled for the time that was simulated."""
+        return self.best.measures_at(cycles, cycles)["energy_uj"]
 
     @cached_property
     def graph(self) -> Graph:
@@ -76,6 +82,22 @@ class Searched:
         held = set(layers.weights[0]) if layers else set[str]()
         weights = {v for v in graph.arguments if graph.is_param(v) or graph.name(v) in held}
         return sum(op.work for op in graph.operations if op.reductions and weights.intersection(op.inputs))
+
+    @property
+    def figures(self) -> Mapping[str, Value]:
+        """Shares and bounds, resources beside what the card has, and the largest buffers that remain."""
+        used, limits = self.best.figures.resources.as_dict(), self.evaluator.platform.limits.as_dict()
+        largest = sorted(self.held.items(), key=lambda item: -item[1])[:_BUFFERS]
+        return {
+            "cycles": self.cycles, "clock_mhz": self.evaluator.clock_mhz, **self.shares, "between_bits": self.between,
+            "largest_buffers": ", ".join(f"{name} {bits:,} bits" for name, bits in largest),
+            "bound_cycles": self.bound.value, "bound_reason": self.bound.reason,
+            "feasible": self.best.feasible, "platform": PLATFORM, "resources_and_energy_evidence": "modelled",
+            "energy_uj": None if self.cycles is None else round(self.energy_uj(self.cycles), 1),
+            "explore_s": round(self.seconds, 1),
+            **{f"{name}_used": count for name, count in used.items()},
+            **{f"{name}_available": limits[name] for name in used},
+        }  # fmt: skip
 
     @property
     def shares(self) -> Mapping[str, Value]:

@@ -10,6 +10,8 @@ import numpy as np
 
 from penstock.compiler.arrays import Array
 
+MOST_SCORES = 1 << 20
+"""Of PyTorch's scores that are kept beside the text."""
 MOST_HELD_OUT = 1024
 """Tokens of the held-out text that are predicted: each is a call of every layer."""
 
@@ -18,6 +20,7 @@ MOST_HELD_OUT = 1024
 class TextPart:
     """`held_out` are windows of tokens, all of one length, each foretold from its beginning; `losses` are PyTorch's.
 
+    `scores` are PyTorch's of the first window, a row a token that is foretold, as many as there is room for.
     `calibration` is one window of typical tokens. A tokenizer is either the code points of its characters, token
     by token, or the bytes of a tokenizer.json.
     """
@@ -28,6 +31,7 @@ class TextPart:
     calibration: Array
     held_out: tuple[Array, ...] = ()
     losses: Array | None = None
+    scores: Array | None = None
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -38,6 +42,8 @@ class TextPart:
             arrays["tokenizer"] = np.frombuffer(self.tokenizer, np.uint8)
         if self.losses is not None:
             arrays["losses"] = self.losses
+        if self.scores is not None:
+            arrays["scores"] = self.scores
         arrays |= {"name": np.array(self.name), "calibration": self.calibration}
         np.savez(folder / "arrays.npz", allow_pickle=False, **arrays)
 
@@ -52,7 +58,15 @@ class TextPart:
                 arrays["calibration"],
                 tuple(arrays[f"window_{i}"] for i in range(sum(name.startswith("window_") for name in known))),
                 arrays["losses"] if "losses" in known else None,
+                arrays["scores"] if "scores" in known else None,
             )
+
+
+def cosine_of(scores: Array, wanted: Array) -> float:
+    """1 for scores of one direction, whatever their size."""
+    one, other = (np.asarray(x, np.float64).reshape(-1) for x in (scores, wanted))
+    length = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return float(one @ other) / length if length else float(not one.any() and not other.any())
 
 
 def loss_of(scores: Array, token: int) -> float:

@@ -22,7 +22,7 @@ from penstock.compiler.program import Program
 from penstock.compiler.runtime.penstock_runtime import PackageError
 from penstock.compiler.runtime.penstock_runtime.generate import places_of
 from penstock.compiler.runtime.penstock_runtime.text import Characters, Tokenizer, TokenizerFile
-from penstock.compiler.text import MOST_HELD_OUT, TextPart, loss_of
+from penstock.compiler.text import MOST_HELD_OUT, MOST_SCORES, TextPart, loss_of
 
 WINDOW = 128
 """Tokens of a window where the model has no end of its own."""
@@ -47,8 +47,11 @@ def with_text(program: Program, model: LoadedModel, begin: SayStage) -> Program:
     windows = [window for window in windows if len(window) == len(windows[0])]
     if not windows or len(windows[0]) < 2 or not len(calibration):
         raise _refused(model, "the held-out or the calibration text is empty", "give some tokens of each")
-    losses = np.concatenate([_losses(model, window) for window in windows])
-    text = TextPart(given.name, characters, given.tokenizer, calibration[:length], tuple(windows), losses)
+    scores: list[Array] = []
+    losses = np.concatenate([_losses(model, window, scores if window is windows[0] else None) for window in windows])
+    text = TextPart(
+        given.name, characters, given.tokenizer, calibration[:length], tuple(windows), losses, np.stack(scores)
+    )
     return replace(program, text=text)
 
 
@@ -62,11 +65,12 @@ def _opened(given: LoadedText) -> Tokenizer:
 def _check_ports(model: LoadedModel, tokenizer: Tokenizer) -> None:
     inputs = model.example_inputs
     outputs = run_eagerly(model, inputs)
-    single = all(x.numel() == 1 and not x.is_floating_point() for x in inputs) and len(inputs) <= 2
-    if not single or len(outputs) != 1 or not outputs[0].is_floating_point():
+    tokens = inputs[0].numel() if len(inputs) == 2 else 1  # several only if it is told where each of them stands
+    fits = all(x.numel() == tokens and not x.is_floating_point() for x in inputs) and len(inputs) <= 2
+    if not fits or len(outputs) != 1 or not outputs[0].is_floating_point():
         raise _refused(
             model, "it does not take one token and give scores",
-            "forward takes one token, and perhaps its place, and gives the scores of the next",
+            "forward takes one token, and perhaps its place (or some, and theirs), and gives the scores of the next",
         )  # fmt: skip
     scores = outputs[0].numel()
     if tokenizer.size > scores or outputs[0].shape[-1] != scores:
@@ -87,8 +91,8 @@ def _places(program: Program) -> int | None:
     return places_of([g for g in (around, host) if g is not None], ports[1] if len(ports) > 1 else None)
 
 
-def _losses(model: LoadedModel, window: Array) -> Array:
-    """One a prediction: of every token but the first, from those before it."""
+def _losses(model: LoadedModel, window: Array, kept: list[Array] | None) -> Array:
+    """One a prediction: of every token but the first, from those before it. Scores are added to those that are kept."""
     module = copy.deepcopy(model.module)  # its buffers change from call to call
     found: list[float] = []
     with torch.no_grad(), quiet_torch():
@@ -97,6 +101,8 @@ def _losses(model: LoadedModel, window: Array) -> Array:
             inputs = [torch.full_like(x, value) for x, value in zip(model.example_inputs, pair, strict=False)]
             (scores,) = tensors_of(module(*inputs), model.reference)
             found.append(loss_of(scores.numpy(), int(following)))
+            if kept is not None and (not kept or (len(kept) + 1) * scores.numel() <= MOST_SCORES):
+                kept.append(scores.numpy().reshape(-1).copy())
     return np.array(found)
 
 

@@ -27,6 +27,10 @@ class Language(Record):
     float_perplexity: float
     accelerator_perplexity: float
     loss: float = Field(description="accelerator's perplexity over the float model's, less 1")
+    cosine_mean: float | None = Field(
+        default=None, description="of the accelerator's scores with PyTorch's, over the tokens of the first window"
+    )
+    cosine_least: float | None = Field(default=None, description="of the token where they differ most")
     evidence: Evidence
 
 

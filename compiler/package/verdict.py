@@ -23,6 +23,10 @@ class AcceleratorOperation(Record):
     layer: str
     trips: tuple[int, ...] = Field(description="of its loops, outermost first")
     reduces: bool
+    error: float | None = Field(
+        default=None, description="quantised: how far its numbers are from the float model's, of the largest of them"
+    )
+    error_added: float | None = Field(default=None, description="of that, what the layers that it reads had not")
 
 
 class ModelSize(Record):

@@ -40,8 +40,7 @@ def check_quantised(program: Program, prepared: Program, quantize: str = "w8a8")
     if found.equal:
         return
     largest = max(float(np.max(np.abs(y[np.isfinite(y)]), initial=0.0)) for y in prepared.samples.outputs)
-    alone = replace(program, layers=None, states=())  # one call of one layer says where it begins
-    errors = layer_errors(simplify(alone), samples, QUANTISATIONS[quantize])
+    errors = errors_of(program, quantize)
     worst = max(errors, key=lambda e: e.added)
     listed = "; ".join(str(e) for e in sorted(errors, key=lambda e: -e.share)[:_NAMED])
     raise PenstockError(
@@ -52,6 +51,13 @@ def check_quantised(program: Program, prepared: Program, quantize: str = "w8a8")
         hint="compile without --quantize, import the model with its trained weights and typical inputs, or scale what "
         "this layer reads so that its numbers are of like size",
     )
+
+
+def errors_of(program: Program, quantize: str) -> list[LayerError]:
+    """Of an imported program's layers on its example inputs; of one call of one layer, where layers share."""
+    assert program.samples is not None
+    alone = replace(program, layers=None, states=())
+    return layer_errors(simplify(alone), program.samples, QUANTISATIONS[quantize])
 
 
 def layer_errors(canonical: Program, samples: Samples, weight_bits: int = 8) -> list[LayerError]:

@@ -1,7 +1,8 @@
-"""GPT-2 as a whole, one token a call: `zoo:gpt2_text?size=medium&cache=512#h` shares one accelerator among its layers.
+"""GPT-2 as a whole: `zoo:gpt2_text?size=medium&cache=512#h` shares one accelerator among its layers.
 
 Parameters have the names of the published checkpoints; scores come from the table of tokens, as there. Keys and values
-are buffers, so they stay from call to call. Where a token stands travels with it.
+are buffers, so they stay from call to call. A call takes one token, or with `chunk` several that follow each other, and
+where each stands; a chunk that is not full repeats its last token at the same place, which writes the same row again.
 """
 
 from __future__ import annotations
@@ -60,12 +61,12 @@ class Gpt2Text(nn.Module):
         self.ln_f = nn.LayerNorm(d)
 
     def forward(self, token: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
-        """The scores of the token behind this one."""
+        """The scores of the token behind the last of these."""
         x = self.wte(token) + self.wpe(place)
-        mask = (torch.arange(self.cache) <= place).to(torch.float32)[None]
+        mask = (torch.arange(self.cache) <= place[:, None]).to(torch.float32)
         for block in self.h:
             x = block(x, place, mask)
-        return self.ln_f(x) @ self.wte.weight.T
+        return self.ln_f(x[-1:]) @ self.wte.weight.T
 
 
 def build(
@@ -75,6 +76,7 @@ def build(
     heads: int = 0,
     tokens: int = 0,
     cache: int = 0,
+    chunk: int = 1,
     seed: int = 0,
 ) -> ModuleAndInputs:
     """What is not given comes from the size."""
@@ -82,10 +84,10 @@ def build(
         raise bad_size("gpt2_text", f"size={size!r}", f"sizes: {', '.join(_SIZES)}")
     given = (layers, d, heads, tokens, cache)
     layers, d, heads, tokens, cache = (own or usual for own, usual in zip(given, _SIZES[size], strict=True))
-    if min(layers, d, heads, tokens, cache) < 1 or d % heads or cache > _PLACES:
+    if min(layers, d, heads, tokens, cache, chunk) < 1 or d % heads or not chunk <= cache <= _PLACES:
         raise bad_size(
-            "gpt2_text", f"layers={layers}, d={d}, heads={heads}, tokens={tokens}, cache={cache}",
-            f"at least 1 of each, d a multiple of heads, at most {_PLACES} places in the cache",
+            "gpt2_text", f"layers={layers}, d={d}, heads={heads}, tokens={tokens}, cache={cache}, chunk={chunk}",
+            f"at least 1 of each, d a multiple of heads, at most {_PLACES} places in the cache, room there for a chunk",
         )  # fmt: skip
     module = Gpt2Text(layers, d, heads, tokens, cache)
-    return finish(module, (torch.tensor([1]), torch.tensor([0])), seed)
+    return finish(module, (torch.arange(1, chunk + 1) % tokens, torch.arange(chunk)), seed)

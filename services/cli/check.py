@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.compiler.package.verdict import ModelVerdict, Refusal
 
 _MOST_LISTED = 12
+_MOST_WRONG = 3
 
 
 @takes_run_options(CHECK)
@@ -56,6 +57,11 @@ def _lines(verdict: ModelVerdict, platform: str) -> Iterator[str]:
     if verdict.accelerator:
         products = sum(operation.reduces for operation in verdict.accelerator)
         yield f"accelerator  {len(verdict.accelerator)} operations, {products} of them sums or products of matrices"
+    if wrong := sorted(
+        (one for one in verdict.accelerator if one.error is not None), key=lambda one: -(one.error or 0)
+    ):
+        worst = ", ".join(f"'{one.layer}' by {one.error:.2%}" for one in wrong[:_MOST_WRONG])
+        yield f"errors       by layer, of its largest number, beside the float model: {worst}; --json has all"
     if verdict.host is not None:
         for when, operations in verdict.host.stages:
             yield from _host(when, operations)

@@ -168,6 +168,9 @@ def _one_line(error: Exception) -> str:
     if isinstance(error, PenstockError):
         return error.one_line()
     text = " ".join(str(error).split())
+    if isinstance(error, MemoryError):
+        less = "close other programs, or let layers share one accelerator (MODEL#blocks), which holds one of them"
+        return f"this machine's memory is not enough{f': {text}' if text else ''} - {less}"
     if type(error).__module__.startswith(("penstock.services.", "penstock.db.", "penstock.web.")):
         return text
     return f"internal error: {type(error).__name__}: {text} - set PENSTOCK_DEBUG=1 to see where"

@@ -155,9 +155,14 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
             f"same class {_share(found.agreement)} of {found.examples} {_tag(found.evidence)}"
         )
     if (text := report.language) is not None:
+        cosine = (
+            ""
+            if text.cosine_mean is None
+            else f", scores' cosine {text.cosine_mean:.4f} ({text.cosine_least:.4f} at least)"
+        )
         lines.append(
             f"perplexity  {text.accelerator_perplexity:.3f}, PyTorch {text.float_perplexity:.3f} ({text.loss:+.2%}), "
-            f"on {text.tokens} tokens of {text.dataset} {_tag(text.evidence)}"
+            f"on {text.tokens} tokens of {text.dataset}{cosine} {_tag(text.evidence)}"
         )
     unexplained = [*report.left_out, *(report.exploration.left_out if report.exploration else ())]
     lines += [f"left out    {one.part}: {one.why}" for one in unexplained]

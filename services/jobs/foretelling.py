@@ -17,7 +17,7 @@ from penstock.compiler.interpreter.calls import example_calls, run_calls, text_c
 from penstock.compiler.interpreter.linalg import run_many
 from penstock.compiler.package.report import Language
 from penstock.compiler.program import Program
-from penstock.compiler.text import loss_of, perplexity
+from penstock.compiler.text import cosine_of, loss_of, perplexity
 
 
 def language_section(program: Program) -> Language | None:
@@ -28,11 +28,16 @@ def language_section(program: Program) -> Language | None:
     like = example_calls(program)[0]
     together = _Together(len(text.held_out))
 
+    cosines: list[float] = []
+
     def losses(number: int) -> list[float]:
         window = text.held_out[number]
         answers = run_calls(
             program, text_calls(window[:-1], like), lambda layer, passed: together.run(number, layer, passed)
         )
+        if number == 0 and text.scores is not None:
+            pairs = [(one, wanted) for (one,), wanted in zip(answers, text.scores, strict=False)]
+            cosines.extend(cosine_of(one, wanted) for one, wanted in pairs if one.size == wanted.size)
         return [loss_of(scores, int(token)) for (scores,), token in zip(answers, window[1:], strict=True)]
 
     with ThreadPoolExecutor(len(text.held_out)) as pool:
@@ -40,7 +45,8 @@ def language_section(program: Program) -> Language | None:
     own, theirs = perplexity(found), perplexity(text.losses)
     return Language(
         dataset=text.name, tokens=len(found), float_perplexity=theirs, accelerator_perplexity=own,
-        loss=own / theirs - 1.0, evidence="simulated",
+        loss=own / theirs - 1.0, cosine_mean=float(np.mean(cosines)) if cosines else None,
+        cosine_least=min(cosines, default=None), evidence="simulated",
     )  # fmt: skip
 
 

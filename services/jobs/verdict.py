@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import prod
 
 from penstock.compiler.analysis.graph import Graph, read_graph
@@ -13,7 +13,8 @@ from penstock.compiler.frontend import import_model
 from penstock.compiler.package.sections import host_section, port_section
 from penstock.compiler.package.verdict import AcceleratorOperation, Estimate, ModelSize, ModelVerdict, Refusal
 from penstock.compiler.pipeline import prepare
-from penstock.compiler.pipeline.check_quantised import check_quantised
+from penstock.compiler.pipeline.check_quantised import check_quantised, errors_of
+from penstock.compiler.pipeline.layer_numbers import LayerError
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import type_bits
@@ -52,15 +53,17 @@ def judge(
         found = found.model_copy(update=_imported_facts(program))
         stage("looking for what is not supported")
         canonical = prepare(program, quantize)
+        errors: dict[str, LayerError] = {}
         if quantize is not None:
             check_quantised(program, canonical, quantize)
+            errors = {one.layer: one for one in errors_of(program, quantize)} if program.samples else {}
         graph = read_graph(canonical.module)
         stage("modelling a first design")
         evaluator = Evaluator.create(canonical, platform.name, clock_mhz=clock_mhz, quantize=quantize)
         check_reachable(evaluator)
         check_room(evaluator)
         size = _size(graph, platform, evaluator.space.weights)
-        found = found.model_copy(update={"size": size, "accelerator": _operations(graph)})
+        found = found.model_copy(update={"size": size, "accelerator": _operations(graph, errors)})
         estimate = _estimate(evaluator)
         notes = (*program.notes, *_notes(estimate, platform, quantize))
         found = found.model_copy(update={"estimate": estimate, "notes": notes, "compiles": True})
@@ -101,10 +104,15 @@ def _size(graph: Graph, platform: Platform, weights_in: str) -> ModelSize:
     )
 
 
-def _operations(graph: Graph) -> tuple[AcceleratorOperation, ...]:
-    return tuple(
-        AcceleratorOperation(layer=op.layer, trips=op.trips, reduces=bool(op.reductions)) for op in graph.operations
-    )
+def _operations(graph: Graph, errors: Mapping[str, LayerError]) -> tuple[AcceleratorOperation, ...]:
+    """`errors` by layer, as far as a layer of this name is there before and after quantising."""
+
+    def one(layer: str, trips: tuple[int, ...], *, reduces: bool) -> AcceleratorOperation:
+        found = errors.get(layer)
+        shares = {} if found is None else {"error": round(found.share, 6), "error_added": round(found.added, 6)}
+        return AcceleratorOperation(layer=layer, trips=trips, reduces=reduces, **shares)
+
+    return tuple(one(op.layer, op.trips, reduces=bool(op.reductions)) for op in graph.operations)
 
 
 def _estimate(evaluator: Evaluator) -> Estimate:

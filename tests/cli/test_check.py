@@ -71,6 +71,21 @@ def test_weights_are_counted_as_they_are_stored(source: Path, capsys: pytest.Cap
     assert 16 * 8 + 8 * 4 <= size["weight_bytes"] < 4 * size["parameters"]
 
 
+def test_quantised_it_says_how_far_each_layer_is_from_floats(capsys: pytest.CaptureFixture[str]) -> None:
+    def errors(quantize: str) -> dict[str, float]:
+        assert run(["check", "zoo:mlp?inputs=16&hidden=8&outputs=4", "--quantize", quantize, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["accelerator"]
+        return {one["layer"]: one["error"] for one in found if one["error"] is not None}
+
+    eight, four = errors("w8a8"), errors("w4a8")
+    assert set(eight) == set(four)
+    assert len(eight) >= 2
+    assert 0 < max(eight.values()) < 0.05
+    assert max(eight.values()) < max(four.values()) < 0.5
+    assert run(["check", "zoo:mlp?inputs=16&hidden=8&outputs=4", "--quantize", "w4a8"]) == 0
+    assert f"by {max(four.values()):.2%}" in capsys.readouterr().out
+
+
 def test_everything_that_is_refused_is_named_with_its_layer(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["check", f"{source}:refused"]) == 1
     out, err = capsys.readouterr()

@@ -126,6 +126,8 @@ def test_a_bad_value_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         (SettingError("PENSTOCK_X is wrong"), 2, "PENSTOCK_X is wrong"),
         (ModuleNotFoundError("no", name="torch"), 1, "pip install 'penstock[compiler]'"),
         (ModuleNotFoundError("no", name="sklearn.datasets"), 1, "pip install 'penstock[examples]'"),
+        (MemoryError(), 1, "this machine's memory is not enough - close other programs"),
+        (MemoryError("Unable to allocate 9 TiB"), 1, "not enough: Unable to allocate 9 TiB - close"),
         (KeyError("lost"), 1, "internal error: KeyError: 'lost' - set PENSTOCK_DEBUG=1"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],

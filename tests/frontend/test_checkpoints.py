@@ -173,6 +173,8 @@ def test_transformers_own_other_names_in_files_are_known(tmp_path: Path) -> None
         ("hf:llama?num_attention_heads=4&num_key_value_heads=3&cache=8", "unknown-option", "3 heads of keys"),
         ("hf:gpt2?n_embd=16&n_head=3&cache=8", "model-options", "divisible"),
         ("hf:gpt2?n_embd=16&n_head=2&n_positions=32&cache=64", "unknown-option", "room for 32"),
+        ("hf:gpt2?n_embd=16&n_head=2&cache=8&chunk=9", "unknown-option", "at most cache="),
+        ("hf:gpt2?n_embd=16&n_head=2&cache=8&chunk=x", "bad-option", "chunk='x'"),
         ("hf:mamba?hidden_size=16&num_hidden_layers=1&vocab_size=32&cache=8", "unknown-option", "no attention heads"),
         ("hf:bloom?n_layer=1&hidden_size=16&n_head=2&vocab_size=32&cache=8", "unknown-option", "where a token stands"),
         ("hf:llama?weights={dynamic}&cache=8", "unknown-option", "rotary positions of kind dynamic"),

@@ -30,6 +30,23 @@ def test_the_same_contents_give_the_same_bytes(contents: PackageContents, tmp_pa
     assert first.read_bytes() == second.read_bytes()
 
 
+def test_without_memory_nothing_is_half_written(
+    contents: PackageContents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+
+    def write(_: zipfile.ZipFile, entry: zipfile.ZipInfo, *__: object, **___: object) -> None:
+        written.append(entry.filename)
+        if len(written) == 3:
+            raise MemoryError
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", write)
+    with pytest.raises(MemoryError):
+        write_archive(contents, tmp_path / "a")
+    assert len(written) == 3
+    assert not list((tmp_path / "a").iterdir())
+
+
 def test_a_changed_weight_gives_another_digest(contents: PackageContents, tmp_path: Path) -> None:
     hand_made.write_emitted(tmp_path)
     header = tmp_path / "hls" / "weights.h"

@@ -67,6 +67,7 @@ def test_what_stood_in_the_cache_before_is_not_seen() -> None:
         ("d=10&heads=4", "a multiple of heads"),
         ("cache=2000", "1024 places"),
         ("layers=-1", "1"),
+        ("cache=4&chunk=5", "room there for a chunk"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(options: str, limit: str) -> None:

@@ -1,4 +1,4 @@
-"""A decoder of transformers as a model of one token a call: `hf:llama?cache=64`.
+"""A decoder of transformers as a model of one token a call, or of `chunk` tokens: `hf:llama?cache=64`.
 
 Its own caches grow and are passed from call to call; hardware has caches of one size, which stay. So each layer gets
 buffers for its keys and values, and where a token stands travels to it in the place of transformers' cache.
@@ -80,7 +80,7 @@ class _Kept:
 
 
 class CachedDecoder(nn.Module):
-    """One token and its place in, the scores of the next out."""
+    """Tokens and their places in, the scores of the one behind the last out."""
 
     def __init__(self, model: Any, places: int, where: str) -> None:
         super().__init__()
@@ -97,6 +97,7 @@ class CachedDecoder(nn.Module):
         limit = getattr(config, "max_position_embeddings", places)
         odd = set(self.kinds or ()) - {"full_attention", "sliding_attention"}
         takes = inspect.signature(model.forward).parameters
+        self.of_last: dict[str, int] = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
         self.kept = "cache" if "cache" in takes else "past_key_values"  # the older name
         if "position_ids" not in takes:
             raise PenstockError(
@@ -119,15 +120,15 @@ class CachedDecoder(nn.Module):
     def forward(self, token: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
         answer = self.model(
             input_ids=token[None], position_ids=place[None], attention_mask=self._masks(place), use_cache=False,
-            **{self.kept: TokenPlace(place)},
+            **{self.kept: TokenPlace(place)}, **self.of_last,
         )  # fmt: skip
-        return answer.logits[0]
+        return answer.logits[0][-1:]
 
     def _masks(self, place: torch.Tensor) -> Any:
         """Added to the scores: nothing where a token may look; by the kind of attention if there are several."""
-        numbers = torch.arange(self.places)
-        full = torch.where(numbers <= place, 0.0, _NEVER)[None, None, None]
-        near = full if self.window is None else torch.where(numbers > place - self.window, full, _NEVER)
+        numbers, rows = torch.arange(self.places), place[:, None]
+        full = torch.where(numbers <= rows, 0.0, _NEVER)[None, None]
+        near = full if self.window is None else torch.where(numbers > rows - self.window, full, _NEVER)
         if self.kinds is None:
             return near
         return {"full_attention": full, "sliding_attention": near}

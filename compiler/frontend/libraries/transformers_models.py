@@ -28,7 +28,12 @@ _CHARACTERS = 128
 
 
 def recipe(reference: LibraryReference, options: dict[str, Any]) -> Recipe:
-    places = size_option(reference, "cache", 0)
+    places, chunk = size_option(reference, "cache", 0), size_option(reference, "chunk", 1)
+    if chunk > 1 and chunk > places:
+        raise PenstockError(
+            code="unknown-option", what=f"{chunk} tokens a call do not fit a cache of {places} places",
+            where=str(reference), limit="chunk= is at most cache=", hint="give a larger cache=, or leave chunk= out",
+        )  # fmt: skip
     model_class, config_class = _classes(reference, text=places > 0)
     config = _configured(reference, config_class, options)
     config.use_cache = False  # its caches grow and are passed; compiled models keep buffers of one size
@@ -37,7 +42,7 @@ def recipe(reference: LibraryReference, options: dict[str, Any]) -> Recipe:
         check_attention(config, str(reference))
         return Recipe(
             lambda: model_class._from_config(config),
-            lambda _: Arguments((_tokens(config, 1, 1, 1)[0], torch.tensor([0]))),
+            lambda _: Arguments((_tokens(config, 1, chunk, 1)[0], torch.arange(chunk))),
             lambda module: CachedDecoder(module, places, str(reference)).eval(),
         )
     return Recipe(lambda: model_class._from_config(config), lambda module: _arguments(reference, module, config))

@@ -11,8 +11,9 @@ import numpy as np
 
 from .errors import PackageError
 from .host import HostGraph
-from .package import Package, SharedLayers
+from .package import SharedLayers
 from .ports import Array, Port
+from .text import Tokenizer
 
 Show = Callable[[str, int, float], None]
 """Is told what was written, how many tokens there are now, and how many a second."""
@@ -20,11 +21,15 @@ _HALF = "\ufffd"
 """Stands where a character's bytes are not all there yet."""
 
 
+class TextPackage(Protocol):
+    def tokenizer(self) -> Tokenizer | None: ...
+
+
 class CalledModel(Protocol):
-    """What of a loaded package is needed here: the model's ports, and its calls."""
+    """What of a loaded package is needed here: its tokenizer, the model's ports, and its calls."""
 
     @property
-    def package(self) -> Package: ...
+    def package(self) -> TextPackage: ...
 
     @property
     def inputs(self) -> Sequence[Port]: ...
@@ -82,10 +87,9 @@ def generate(
     shown = tokenizer.decode(given)
     if show is not None:
         show(shown, 0, 0.0)
-    for place, token in enumerate(given[:-1]):
-        accelerator.read_call(_inputs(accelerator, token, place))
+    last = _read(accelerator, given)
     for place in range(len(given) - 1, len(given) + tokens - 1):
-        written.append(choose(_scores(accelerator, written[-1] if written else given[-1], place)))
+        written.append(choose(_scores(accelerator, written[-1:] or last, place + 1)))
         first = time.perf_counter() if len(written) == 1 else first
         text = tokenizer.decode([*given, *written])
         if show is not None and not text.endswith(_HALF):
@@ -120,18 +124,39 @@ def _check_length(accelerator: CalledModel, given: int, tokens: int) -> None:
         )
 
 
-def _scores(accelerator: CalledModel, token: int, place: int) -> Array:
-    """Of every token that may come next."""
-    inputs = _inputs(accelerator, token, place)
+def _read(accelerator: CalledModel, given: Sequence[int]) -> Sequence[int]:
+    """Has the prompt read, as many tokens a call as the model takes; the last of it, whose scores are wanted."""
+    size = _at_once(accelerator)
+    behind = (len(given) - 1) // size * size
+    for place in range(0, behind, size):
+        accelerator.read_call(_inputs(accelerator, given[place : place + size], place + size))
+    return given[behind:]
+
+
+def _scores(accelerator: CalledModel, tokens: Sequence[int], end: int) -> Array:
+    """Of every token that may come behind these."""
+    inputs = _inputs(accelerator, tokens, end)
     scores = np.asarray(accelerator.run_call(inputs)[1][0], np.float64).reshape(-1)
     if np.isnan(scores).any() or not np.isfinite(scores.max()):
-        raise PackageError(f"the model's scores at token {place} are not numbers", "check the weights of the model")
+        raise PackageError(f"the model's scores at token {end - 1} are not numbers", "check the weights of the model")
     return scores
 
 
-def _inputs(accelerator: CalledModel, token: int, place: int) -> list[Array]:
-    pairs = zip(accelerator.inputs, (token, place))
-    return [np.full(port.shape, value, port.dtype) for port, value in pairs]
+def _at_once(accelerator: CalledModel) -> int:
+    """Tokens that a call takes. A model that is told no places takes one: it could not tell repeated ones."""
+    ports = accelerator.inputs
+    return int(np.prod(ports[0].shape)) if len(ports) > 1 and ports[0].shape == ports[1].shape else 1
+
+
+def _inputs(accelerator: CalledModel, tokens: Sequence[int], end: int) -> list[Array]:
+    """The tokens up to place `end`. Where fewer are left than a call takes, the last one stands there again."""
+    size = _at_once(accelerator)
+    rows = [*tokens, *[tokens[-1]] * (size - len(tokens))]
+    places = [*range(end - len(tokens), end), *[end - 1] * (size - len(tokens))]
+    return [
+        np.full(port.shape, values[0], port.dtype) if size == 1 else np.array(values, port.dtype).reshape(port.shape)
+        for port, values in zip(accelerator.inputs, (rows, places))
+    ]
 
 
 def _chooser(temperature: float, top_k: int | None, seed: int | None) -> Callable[[Array], int]:

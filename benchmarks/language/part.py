@@ -1,0 +1,134 @@
+"""One row of the benchmark `llm` in a process of its own: `python -m benchmarks.language.part NAME SECONDS`.
+
+The row is the last line that it prints, as JSON. It ends itself after so many seconds of processor time, whatever else
+the machine does. A mistake of the model's or the search's is a row with its `reason`.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.compile_blocks import MODES, compile_block
+from benchmarks.language.published import LENGTHS
+from benchmarks.registry import WALL_CLOCK, Value
+
+QUANTISED = "w8a8"
+"""The published designs have weights of four bits. Here those lie in one bank each, which is slower than eight bits."""
+LAYERS = 2
+"""That are imported: the accelerator is the same for two as for 24, and the import takes a twelfth."""
+CHUNK = 1
+"""Tokens of a prompt that a layer's call reads. Two or four at once take more than two or four times as long: matrices
+of several rows wait for each other, and each has its own multipliers."""
+SHARES = {"layer/64": 0.85, "layer/64/less": 0.45, "layer/512": 0.85, "head/gpt2": 0.15, "prefill/gpt2/32": 0.4}
+"""Of the card's resources that each of the accelerators may take which lie on it together."""
+FAMILIES = ("gpt2", "llama", "qwen", "gemma")
+PREFILL, FEW = 128, 2
+"""Tokens of the blocks of which memory is asked, and trials of blocks whose search takes long."""
+PREFILLS = (32,)
+
+
+@dataclass(frozen=True)
+class Text:
+    """So many tokens of a prompt, and as many written, by accelerators that share the card with the head's."""
+
+    tokens: int
+    layer: str
+    prefill: str | None = None
+
+    @property
+    def needs(self) -> list[str]:
+        """The rows that it is made of."""
+        return [self.layer, "head/gpt2", *([self.prefill] if self.prefill else [])]
+
+
+TEXTS = {
+    "text/32": Text(32, "layer/64"),
+    "text/32/prompt": Text(32, "layer/64/less", "prefill/gpt2/32"),
+    **{f"text/{tokens}": Text(tokens, "layer/512") for tokens in LENGTHS[1:]},
+}
+"""A prompt is read token by token, and a layer's accelerator may take most of the card; or a third one reads it at
+once, and the layer's has less."""
+MODELS = Path(__file__).with_name("models.py")
+
+
+def names() -> list[str]:
+    """All rows that are computed by themselves; `benchmarks.llm` makes others of these."""
+    return [
+        *(f"compile/{family}/{mode}" for family in FAMILIES for mode in MODES),
+        *dict.fromkeys(text.layer for text in TEXTS.values()),
+        "head/gpt2",
+        "share/2",
+        "share/4",
+        *(f"prefill/gpt2/{n}" for n in PREFILLS),
+        *(f"memory/{family}" for family in FAMILIES),
+    ]
+
+
+def model_of(name: str) -> str:
+    """The reference of the model that a row compiles."""
+    part, _, which = name.partition("/")
+    if part == "compile":
+        family, mode = which.split("/")
+        return f"zoo:{family}?size=real&{MODES[mode]}"
+    if part == "layer":
+        places = which.partition("/")[0]
+        return f"zoo:gpt2_text?size=medium&layers={LAYERS}&cache={places}&chunk={CHUNK}#h"
+    if part == "head":
+        return f"{MODELS}:head"
+    if part == "share":
+        return f"{MODELS}:{ {'2': 'half', '4': 'quarter'}[which] }#h"
+    family, _, tokens = which.partition("/")
+    return f"zoo:{family}?size=real&mode=prefill&seq={tokens or PREFILL}"
+
+
+def limits_of(name: str) -> list[str]:
+    share = SHARES.get(name)
+    return [] if share is None else [f"{one}<={share}" for one in ("lut", "ff", "dsp", "bram18", "uram")]
+
+
+def row_of(name: str) -> Mapping[str, Value]:
+    model = model_of(name)
+    if name.startswith("compile/"):
+        return {"evidence": WALL_CLOCK, **compile_block(model)}
+    from benchmarks.searched import TRIALS, Searched  # after the compile rows: it loads the whole search
+    from penstock.compiler.frontend import import_model
+    from penstock.compiler.pipeline import prepare
+
+    began = time.process_time()
+    program = prepare(import_model(model), QUANTISED)
+    found = Searched.of(
+        program, QUANTISED, FEW if name.startswith(("memory/", "prefill/")) else TRIALS, limits_of(name)
+    )
+    reason = {} if found.cycles is not None else {"reason": "the design deadlocks"}
+    return {
+        "evidence": "simulated", "model": _without_folders(model),
+        "quantize": QUANTISED, "limits": ", ".join(limits_of(name)), **found.figures, **reason,
+        "cpu_s": round(time.process_time() - began, 1),
+    }  # fmt: skip
+
+
+def _without_folders(text: str) -> str:
+    return text.replace(str(MODELS), f"benchmarks/language/{MODELS.name}")
+
+
+def main(name: str, seconds: int) -> None:
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+    from penstock.compiler.errors import PenstockError
+
+    try:
+        row = row_of(name)
+    except PenstockError as error:
+        row = {"evidence": None, "reason": _without_folders(error.one_line())}
+    print(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

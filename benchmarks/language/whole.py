@@ -1,0 +1,118 @@
+"""GPT-2-medium as a whole, of its parts: what texts take on one card, and on several.
+
+A prompt is read at once by an accelerator of its own, where there is one of its length that is faster, else `chunk`
+tokens a call; then each token that is written is a call of all layers. The head is wanted once a token that is written.
+All of these lie on the card together: each was found under its share of it (`SHARES` in `part.py`).
+
+Cycles are simulated, of a call that attends to every place of the cache, so a text's first tokens take as long as its
+last. Embedding and choosing tokens are the host's and no part of it, and neither is what the runtime takes to start a
+call: `with_starts_` figures count `START_US` for each, an assumption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+
+from benchmarks.language.cards import CODING, EXCHANGES, GBIT_S, HOP_US, cut, exchange_ms, transfer_ms
+from benchmarks.language.published import DFX_CARDS, FAMILIES, FPGAS, TEXTS, PublishedText
+from benchmarks.registry import Value
+
+Row = Mapping[str, Value]
+START_US = 5.0
+LAYERS, WIDTH = FAMILIES["gpt2"].layers, FAMILIES["gpt2"].width
+_NO_FIGURES = PublishedText()
+
+
+def number(row: Row, name: str) -> float | None:
+    """A figure of a row, if it is there."""
+    value = row.get(name)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def call_ms(row: Row) -> float | None:
+    """One call of a row's accelerator."""
+    cycles, clock = number(row, "cycles"), number(row, "clock_mhz")
+    return None if cycles is None or clock is None else 1e-3 * cycles / clock
+
+
+def text_row(row: Row, head: Row, prefill: Row, tokens: int, chunk: int) -> Row:
+    """`tokens` of a prompt, and as many written, by the rows of a layer, of the head, and of a prompt's layer."""
+    rivals: dict[str, Value] = {}
+    for rival in FPGAS:
+        theirs = TEXTS[rival].get(tokens, _NO_FIGURES)
+        rivals |= {
+            f"{rival}_latency_ms": theirs.latency_ms, f"{rival}_first_ms": theirs.first_ms,
+            f"{rival}_tokens_per_second": theirs.tokens_per_second,
+        }  # fmt: skip
+    lengths: dict[str, Value] = {"tokens_in": tokens, "tokens_out": tokens, "layers": LAYERS, "chunk": chunk}
+    layer_ms, head_ms = call_ms(row), call_ms(head)
+    if layer_ms is None or head_ms is None:
+        reason = row.get("reason") or ("it was not run" if layer_ms is None else f"no head: {head.get('reason', '')}")
+        return {**row, **lengths, "reason": reason, **rivals}
+    reads, writes, read_ms = ceil(tokens / chunk), tokens - 1, layer_ms
+    one_by_one = reads * LAYERS * layer_ms + head_ms
+    if (prefill_ms := call_ms(prefill)) is not None and prefill_ms < reads * layer_ms:
+        reads, read_ms = 1, prefill_ms
+    first, each = reads * LAYERS * read_ms + head_ms, LAYERS * layer_ms + head_ms
+    starts = 1e-3 * START_US
+    bound = LAYERS * bound_ms(row)
+    bound_first = LAYERS * (reads * bound_ms(row) if read_ms == layer_ms else bound_ms(prefill))
+    joules = 1e-6 * (LAYERS * (number(row, "energy_uj") or 0.0) + (number(head, "energy_uj") or 0.0))
+    return {
+        **row, **lengths,
+        "layer_ms": round(layer_ms, 5), "head_ms": round(head_ms, 5),
+        "read_as": "one call" if read_ms != layer_ms else f"{chunk} a call",
+        "one_by_one_first_ms": round(one_by_one, 3),
+        "first_ms": round(first, 3), "latency_ms": round(first + writes * each, 3),
+        "tokens_per_second": round(1e3 / each, 1),
+        "with_starts_first_ms": round(first + (reads * LAYERS + 1) * starts, 3),
+        "with_starts_latency_ms": round(first + writes * each + ((reads + writes) * LAYERS + tokens) * starts, 3),
+        "start_us_assumed": START_US,
+        "bound_first_ms": round(bound_first, 3), "bound_latency_ms": round(bound_first + writes * bound, 3),
+        "tokens_per_joule": round(1 / joules, 1) if joules else None,
+        **_together(row, head, *([prefill] if read_ms != layer_ms else [])), **rivals,
+    }  # fmt: skip
+
+
+def bound_ms(row: Row) -> float:
+    """What no design of a row's accelerator is faster than."""
+    return 1e-3 * (number(row, "bound_cycles") or 0.0) / (number(row, "clock_mhz") or 1.0)
+
+
+def _together(*parts: Row) -> dict[str, Value]:
+    """What the accelerators take of the card together."""
+    names = [name.removesuffix("_used") for name in parts[0] if name.endswith("_used")]
+    sums = {name: sum(number(part, f"{name}_used") or 0 for part in parts) for name in names}
+    shares = {name: sums[name] / (number(parts[0], f"{name}_available") or 1) for name in names}
+    return {
+        **{f"{name}_together": int(sums[name]) for name in names},
+        "largest_share_together_pct": round(100 * max(shares.values(), default=0.0), 1),
+    }
+
+
+def cards_row(cards: int, text: Row, head: Row, share: Row) -> Row:
+    """[32:32] on several cards: texts beside each other with layers cut, and one text with shares of every layer."""
+    layer_ms, head_ms, share_ms = call_ms(text), call_ms(head), call_ms(share)
+    row: dict[str, Value] = {
+        "part": "devices", "name": f"devices/{cards}", "evidence": "simulated, and modelled of the link",
+        "cards": cards, "link": f"{GBIT_S:g} Gbit/s x {CODING:.3f}, {HOP_US:g} us a transfer (assumed)",
+    }  # fmt: skip
+    if layer_ms is None or head_ms is None:
+        return {**row, "evidence": None, "reason": "no design of the layer or the head on one card"}
+    each = LAYERS * layer_ms + head_ms
+    parts = cut([layer_ms] * LAYERS + [head_ms], cards)
+    row |= {
+        "cut_ms": ", ".join(f"{stage:.3f}" for stage in parts.stages), "cut_s": round(parts.seconds, 4),
+        "one_card_tokens_per_second": round(1e3 / each, 1),
+        "texts": cards, "tokens_per_second": round(1e3 / (parts.slowest + transfer_ms(WIDTH)), 1),
+        "scaling": round(each / (parts.slowest + transfer_ms(WIDTH)), 3),
+        "dfx_scaling": round(DFX_CARDS[cards] / DFX_CARDS[1], 3),
+    }  # fmt: skip
+    if share_ms is None:
+        return {**row, "one_text_scaling": None, "reason": share.get("reason", f"share/{cards} was not run")}
+    one = LAYERS * (share_ms + EXCHANGES * exchange_ms(WIDTH, cards)) + head_ms / cards + exchange_ms(1, cards)
+    return {
+        **row, "share_cycles": share.get("cycles"), "exchange_us": round(1e3 * exchange_ms(WIDTH, cards), 3),
+        "one_text_tokens_per_second": round(1e3 / one, 1), "one_text_scaling": round(each / one, 3),
+    }  # fmt: skip
