@@ -45,7 +45,9 @@ def checked_record(found: object) -> MeshRecord:
         if not _finite(record.get(key)):
             raise BadMeshRecordError(key)
     nest = record.get("nest")
-    if not isinstance(nest, list) or len(nest) > MOST_LINES or not all(isinstance(x, str) for x in cast(Any, nest)):
+    if not isinstance(nest, list) or len(cast(Any, nest)) > MOST_LINES:
+        raise BadMeshRecordError("nest")
+    if not all(isinstance(line, str) for line in cast(Any, nest)):
         raise BadMeshRecordError("nest")
     return record
 

@@ -11,7 +11,8 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, PickOp, Term
-from penstock.compiler.dialects.types import lane_shape, vector_type
+from penstock.compiler.dialects.stream import BlocksType, StreamType
+from penstock.compiler.dialects.types import lane_shape, memref_type, vector_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.conditions import guard_of, is_static, never, split
 from penstock.compiler.hls_in.graph import KernelValue, LinearForm
@@ -44,7 +45,7 @@ def copy_nest(name: str, shape: tuple[int, ...], source: SSAValue, targets: Sequ
 
 def vector_element(memory: SSAValue) -> Attribute:
     kind = memory.type
-    return getattr(kind, "block", kind).element_type  # type: ignore[no-any-return, attr-defined]
+    return memref_type(kind.block if isinstance(kind, BlocksType) else kind).element_type
 
 
 class PieceNest:
@@ -319,7 +320,8 @@ class PieceNest:
         if not never(parts, self.piece.item):
             stream = self._stream(node, node.args[1:])
             value = self._value(node.args[0])
-            wanted = vector_type(stream.type.token).element_type  # type: ignore[attr-defined]
+            assert isinstance(stream.type, StreamType)
+            wanted = vector_type(stream.type.token).element_type
             if vector_type(value).element_type != wanted:
                 assert node.streams is not None
                 cast = KernelValue("convert", kind=node.streams.kind, bits=node.streams.bits)

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.types import integer_width
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.storage import NumberKind
 
@@ -55,11 +56,10 @@ def type_of(kind: NumberKind, bits: int) -> Attribute | None:
 def attribute_of(value: float, kind: Attribute) -> Attribute:
     if isinstance(kind, Float16Type | Float32Type | Float64Type):
         return FloatAttr(float(value), kind)
-    assert isinstance(kind, IntegerType)
-    whole = int(value)
-    width = kind.width.data
+    whole, width = int(value), integer_width(kind)
+    assert width is not None
     whole = (whole + (1 << (width - 1))) % (1 << width) - (1 << (width - 1)) if width > 1 else whole & 1
-    return IntegerAttr(whole, kind)
+    return IntegerAttr(whole, IntegerType(width))
 
 
 def body_of(node: KernelValue, arguments: list[Attribute], result: Attribute) -> Region | None:
@@ -107,9 +107,13 @@ def _compared(block: Block, node: KernelValue, given: list[SSAValue]) -> SSAValu
 
 
 def _rank(kind: Attribute) -> tuple[int, int]:
-    if isinstance(kind, IntegerType):
-        return 0, kind.width.data
-    return 1, (Float16Type(), Float32Type(), Float64Type()).index(kind)  # type: ignore[arg-type]
+    width = integer_width(kind)
+    return (0, width) if width is not None else (1, _real(kind).bitwidth)
+
+
+def _real(kind: Attribute) -> Float16Type | Float32Type | Float64Type:
+    assert isinstance(kind, Float16Type | Float32Type | Float64Type)
+    return kind
 
 
 def cast(block: Block, value: SSAValue, wanted: Attribute) -> SSAValue:
@@ -117,16 +121,17 @@ def cast(block: Block, value: SSAValue, wanted: Attribute) -> SSAValue:
     given = value.type
     if given == wanted:
         return value
-    if isinstance(given, IntegerType) and isinstance(wanted, IntegerType):
-        if given.width.data > wanted.width.data:
-            return _add(block, arith.TruncIOp(value, wanted))
-        return _add(block, (arith.ExtUIOp if given.width.data == 1 else arith.ExtSIOp)(value, wanted))
-    if isinstance(given, IntegerType):
-        return _add(block, (arith.UIToFPOp if given.width.data == 1 else arith.SIToFPOp)(value, wanted))  # type: ignore[arg-type]
-    if isinstance(wanted, IntegerType):
-        return _add(block, arith.FPToSIOp(value, wanted))
+    before, after = integer_width(given), integer_width(wanted)
+    if before is not None and after is not None:
+        if before > after:
+            return _add(block, arith.TruncIOp(value, IntegerType(after)))
+        return _add(block, (arith.ExtUIOp if before == 1 else arith.ExtSIOp)(value, IntegerType(after)))
+    if before is not None:
+        return _add(block, (arith.UIToFPOp if before == 1 else arith.SIToFPOp)(value, _real(wanted)))
+    if after is not None:
+        return _add(block, arith.FPToSIOp(value, IntegerType(after)))
     wider = _rank(wanted) > _rank(given)
-    return _add(block, (arith.ExtFOp if wider else arith.TruncFOp)(value, wanted))  # type: ignore[arg-type]
+    return _add(block, (arith.ExtFOp if wider else arith.TruncFOp)(value, _real(wanted)))
 
 
 def _add(block: Block, op: Operation) -> SSAValue:

@@ -25,7 +25,7 @@ def written(steps: Sequence[object]) -> str:
 
 @dataclass(frozen=True)
 class TaskSpace(TilingSpace):
-    """How instances stand on the chip: as the program says, or as it fits the limits that it names; how FIFOs are sized."""
+    """How instances stand on the chip: as the program says, or as it fits the limits that it names; FIFOs' sizing."""
 
     mappings: tuple[str, ...] = (AS_WRITTEN,)
 
