@@ -87,10 +87,14 @@ class DesignFigures:
 
 
 class DesignModel:
-    """Time and area of designs on one platform at one clock; what was found for one helps with the next."""
+    """Time and area of designs on one platform at one clock; what was found for one helps with the next.
 
-    def __init__(self, platform: Platform, clock_mhz: float) -> None:
-        self.platform, self.clock_mhz = platform, clock_mhz
+    `back_to_back` says that inputs follow each other and that the time between two of them matters: then words of
+    later ones may wait for their readers.
+    """
+
+    def __init__(self, platform: Platform, clock_mhz: float, *, back_to_back: bool = False) -> None:
+        self.platform, self.clock_mhz, self.back_to_back = platform, clock_mhz, back_to_back
         self.library = load_library(platform.operators, platform.check_clock(clock_mhz))
         self._timelines = TimelineMemory()
         self._areas: dict[tuple[str, int, int, MemoryShape | None], Resources] = {}
@@ -159,8 +163,10 @@ class DesignModel:
         interval = max(*(intervals if len(timelines) == 1 else [before]), ceil(traffic or 0))
         channels: list[ChannelFigures] = []
         for part, timeline in zip(network.groups, timelines, strict=True):
-            ends, over = part.ends(), {name: times.end for name, times in timeline.tasks.items()}
-            ahead = waiting_frames(part, prefetch_depths(part, timeline.busy), over, interval)
+            ends, ahead = part.ends(), prefetch_depths(part, timeline.busy)
+            if self.back_to_back:
+                over = {name: times.end for name, times in timeline.tasks.items()}
+                ahead = waiting_frames(part, ahead, over, interval)
             channels += [self._channel(c, ends[name], timeline, ahead.get(name)) for name, c in part.channels.items()]
         return DesignFigures(
             latency=before,

@@ -27,6 +27,8 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
 
     A load takes the ports that are done soonest with what is wanted before it, so that what is wanted together goes
     through different ones as far as there are some, and no tensor waits for the one bank that it shares with another.
+    Whole tensors take one port after the other: the port that is done soonest has a small one of the first layers, and
+    what the next frame begins with would wait there until this one's last layer takes its weights.
     """
     if design.stripes == 1 or platform.has_array_arguments:
         return
@@ -39,17 +41,16 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
         loads = [part for part in parts if _shares(part, design.port_bits)]
         labels: dict[int, str] = {}
         following, filled = 0, [0.0] * count  # bits that each port brings so far
+        striped = any(_stripes(part) > 1 for part in loads)
         for turn, part in enumerate(_in_turn(loads, wanted, design.prefetch_bits)):
             assert isinstance(part.does, Loading)
-            part.turn = turn
-            layout = part.does.transfer.layout
-            stripes = layout.layout.stripes if layout is not None else 1
+            part.turn, stripes = turn, _stripes(part)
             in_turn = [(following + i) % count for i in range(count)]
             soonest = set(sorted(in_turn, key=filled.__getitem__)[:stripes])
             ports = [port for port in in_turn if port in soonest]
             following = (ports[-1] + 1) % count
             words = part.does.transfer.words
-            for port in ports:
+            for port in ports if striped else ():
                 filled[port] += words.bits * words.kind.token_count / stripes
             held = prod(part.does.transfer.stream.kind.data_shape()) * type_bits(part.does.transfer.stream.kind.dtype)
             if room is not None and held / 8 / stripes > room:
@@ -83,6 +84,12 @@ def _in_turn(loads: Sequence[Part], wanted: dict[Part, int], prefetch_bits: int)
             place = len(found)
             found.append(part)
     return found
+
+
+def _stripes(part: Part) -> int:
+    assert isinstance(part.does, Loading)
+    layout = part.does.transfer.layout
+    return layout.layout.stripes if layout is not None else 1
 
 
 def _held_whole(part: Part, prefetch_bits: int) -> bool:

@@ -105,8 +105,9 @@ class Evaluator:
             space = TilingSpace(*given)
         object.__setattr__(self, "_space", space)
         object.__setattr__(self, "_assembler", assembler)
-        object.__setattr__(self, "_timing", DesignModel(self.platform, self.clock_mhz))
-        object.__setattr__(self, "_slower_timing", DesignModel(self.platform, self.clock_mhz))
+        for name in ("_timing", "_slower_timing"):
+            model = DesignModel(self.platform, self.clock_mhz, back_to_back=self.goal.weighs_frames)
+            object.__setattr__(self, name, model)
         object.__setattr__(self, "_dies", DieCheck(self.platform))
         object.__setattr__(self, "_seen", OrderedDict[Hashable, Evaluation]())
         object.__setattr__(self, "_run_through", dict[Hashable, bool]())

@@ -187,6 +187,11 @@ class Goal:
         )
 
     @property
+    def weighs_frames(self) -> bool:
+        """Whether it matters how soon inputs follow each other."""
+        return bool({"interval_us", "interval_cycles"} & (self.needs))
+
+    @property
     def time_only_costs(self) -> bool:
         """The same design, but slower, is never better: nothing is asked to take its time."""
         return not any(

@@ -26,7 +26,7 @@ from penstock.profiling.prefetch import Prefetch
 LEAST_DEPTH = 2
 _WAITING_BITS = 1 << 13
 """What waits for the last reader of a frame while its port goes on with the next frames: so many bits cost no block of
-memory."""
+memory. More waits only where as much may be fetched ahead."""
 
 
 def safe_depths(channels: Iterable[ChannelFigures], prefetch_bits: int = PREFETCH_BITS) -> dict[str, int]:
@@ -54,12 +54,13 @@ def _ahead(channel: ChannelFigures, prefetch: Prefetch, prefetch_bits: int) -> i
     if not prefetch.depth:
         return LEAST_DEPTH
     if held_whole(channel, prefetch_bits):
-        return max(channel.tokens, waiting_tokens(channel))
+        return max(channel.tokens, waiting_tokens(channel, prefetch_bits))
     most = max(prefetch.depth, prefetch_bits // (prefetch.parts * channel.bits))
-    return max(waiting_tokens(channel), min(channel.tokens if prefetch.shared else channel.least_depth, most))
+    enough = channel.tokens if prefetch.shared else channel.least_depth
+    return max(waiting_tokens(channel, prefetch_bits), min(enough, most))
 
 
-def waiting_tokens(channel: ChannelFigures) -> int:
+def waiting_tokens(channel: ChannelFigures, prefetch_bits: int = PREFETCH_BITS) -> int:
     """The tokens of all frames that are under way at once, where a few bits hold them; else 0.
 
     Loads that share a port go in turn: the next frame's first layer would wait until this one's last has its weights.
@@ -68,7 +69,7 @@ def waiting_tokens(channel: ChannelFigures) -> int:
     if known is None or known.frames == 1:
         return 0
     tokens = channel.tokens * known.frames
-    return tokens if tokens * channel.bits * known.parts <= _WAITING_BITS else 0
+    return tokens if tokens * channel.bits * known.parts <= max(_WAITING_BITS, whole_bits(prefetch_bits)) else 0
 
 
 def held_whole(channel: ChannelFigures, prefetch_bits: int) -> bool:

@@ -28,5 +28,6 @@ def depths_where_paths_meet(
     meeting = [c for c in channels if c.kind == "stream" and c.name not in alone]
     if sum(depths[c.name] * c.bits for c in meeting) <= room:
         return dict(depths)
-    held = {c.name: max(waiting_tokens(c), c.high_water + c.high_water // _MARGIN + LEAST_DEPTH) for c in meeting}
-    return {**depths, **{name: min(depths[name], slots) for name, slots in held.items()}}
+    most = {c.name: c.high_water + c.high_water // _MARGIN + LEAST_DEPTH for c in meeting}
+    held = {c.name: min(depths[c.name], max(most[c.name], waiting_tokens(c))) for c in meeting}
+    return {**depths, **held}

@@ -159,3 +159,27 @@ def test_fifo_bits_can_be_limited() -> None:
     limited = evaluator_of(program, f"fifo_bits<={(shallow + deep) / 2}")
     assert with_ahead(limited, 1 << 22).constraints["fifo_bits"] > 0
     assert with_ahead(limited, 0).constraints["fifo_bits"] <= 0
+
+
+def test_words_of_later_frames_wait_where_the_time_between_frames_matters() -> None:
+    """Behind a port that others wait for: else the next frame's first layer waits for this one's last."""
+    program = layers(1, *([64] * 9))
+    depths: dict[str, dict[str, int]] = {}
+    for objective in ("latency", "throughput"):
+        evaluator = Evaluator.create(
+            program, "kv260", goal=Goal.of((objective,), ()), options=TilingOptions(weights="stream")
+        )
+        shared = replace(
+            evaluator.evaluate({"default_tile_size": 16}).design, stripes=4, prefetch_bits=0, fifo_depths={}
+        )
+        found = evaluator.evaluate_design(shared)
+        depths[objective] = dict(found.design.fifo_depths)
+        behind = {c.name: c for c in found.figures.channels if c.prefetch is not None and c.prefetch.frames > 1}
+        assert bool(behind) is (objective == "throughput")
+        for name, channel in behind.items():
+            assert channel.prefetch is not None
+            waiting = channel.tokens * channel.prefetch.frames
+            if waiting * channel.bits * channel.prefetch.parts <= 1 << 13:
+                assert depths[objective][name] >= waiting
+    assert any(depths["throughput"][name] > depth for name, depth in depths["latency"].items())
+    assert all(depths["throughput"][name] >= depth for name, depth in depths["latency"].items())
