@@ -1,7 +1,7 @@
 # Every target makes its own environment; `make help` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: demo demo-cnn demo-llm up test test-slow lint bench screenshots clean help
+.PHONY: demo demo-cnn demo-llm up test test-slow test-slow-again lint bench screenshots clean help
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -46,6 +46,9 @@ test: $(STAMP) ## the fast tests, on real Postgres, Redis and Celery
 
 test-slow: $(STAMP) ## the long tests: chaos, whole runs, property tests at length
 	@$(BIN)/python -m pytest -q -m slow -n $(JOBS) --dist worksteal --durations=25
+
+test-slow-again: $(STAMP) ## the long tests that failed last time, one after the other
+	@$(BIN)/python -m pytest -q -m slow -n 0 --last-failed --last-failed-no-failures none
 
 lint: $(STAMP) ## ruff and pyright
 	@$(BIN)/ruff check .
