@@ -101,10 +101,11 @@ def _page(run: Mapping[str, Any], rows: Mapping[str, Row]) -> str:
     parts = [
         f"""# Language models beside StreamTensor's tables
 Tables 4 to 7 and figure 10 of StreamTensor's paper, with what Penstock's designs of the same models come to. Written by
-`python -m benchmarks.language`, from the kept output of `penstock bench llm --json` on {machine["processor"]},
-{machine["cores"]} cores; a test holds that it is what that command writes. Nothing here was measured on a board: cycles
-are *simulated*, areas and energy *modelled*, seconds of compiling *wall-clock*. Published figures are as their papers
-print them ({"; ".join(NOTES.values())}).
+`python -m benchmarks.language`, from rows that `penstock bench llm --json` wrote, a few at a time (`--only`), on
+{machine["processor"]}, {machine["cores"]} cores; a test holds that it is what that command writes. Not all rows are of
+one run or of one state of the program. Nothing here was measured on a board: cycles are *simulated*, areas and energy
+*modelled*, seconds of compiling *wall-clock* on a machine that did other things too. Published figures are as their
+papers print them ({"; ".join(NOTES.values())}).
 """,
         *_table_4(rows), *_table_5(rows), *_table_6(rows), *_table_7(rows), *_figure_10(rows), *_devices(rows),
         *_goals(run["summary"]),
