@@ -96,7 +96,9 @@ def test_a_design_has_a_page_with_the_code_of_each_layer(client: httpx.Client, s
     seeder.replace_file(run, ".penstock.zip", package.getvalue())
     address = f"/runs/{run.id}/design"
     text = html.unescape(client.get(address).text)
-    drawn = json.loads(re.search(r'id="flow-data">(.*?)</script>', text, re.DOTALL).group(1))  # type: ignore[union-attr]
+    data = re.search(r'id="flow-data">(.*?)</script>', text, re.DOTALL)
+    assert data is not None
+    drawn = json.loads(data[1])
     assert len(drawn["nodes"]) == 14
     assert text.count('class="lane"') == 14
     assert re.search(r"<td class=\"num\">266,666</td>", text)
