@@ -6,7 +6,7 @@ import csv
 import os
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.registry import Figures, Value
@@ -40,33 +40,41 @@ def run(data: Path | None = None, only: str | None = None) -> Figures:
     return Figures("simulated", rows, summarise(row for row in rows if "design" in row))
 
 
-def _value_row(folder: Path, design: Mapping[str, str]) -> Mapping[str, Value]:
-    """Whether a design's nests, and the C++ of these, compute what its source does."""
+def _asked(design: Mapping[str, str], ask: Callable[[str, float], Mapping[str, Value]]) -> Mapping[str, Value]:
+    """What came of a design, of its top and its clock in MHz; what is refused is a row with its reason."""
     row: dict[str, Value] = {"design": design["name"], "generator": generator_of(design["name"])}
     started = time.process_time()
     try:
-        found = check_values(_required(folder), design["top"], 1000 / float(design["clk"]))
+        found = ask(design["top"], 1000 / float(design["clk"]))
     except PenstockError as error:
-        return {**row, "better": None, "refused": error.one_line(), "seconds": time.process_time() - started}
-    levels = {f"{level.level} different": level.different for level in found.levels}
-    return {**row, **levels, "better": found.equal, "seconds": time.process_time() - started}
+        found = {"better": None, "refused": error.one_line()}
+    return {**row, **found, "seconds": time.process_time() - started}
+
+
+def _value_row(folder: Path, design: Mapping[str, str]) -> Mapping[str, Value]:
+    """Whether a design's nests, and the C++ of these, compute what its source does."""
+
+    def ask(top: str, clock_mhz: float) -> Mapping[str, Value]:
+        found = check_values(_required(folder), top, clock_mhz)
+        return {**{f"{level.level} different": level.different for level in found.levels}, "better": found.equal}
+
+    return _asked(design, ask)
 
 
 def _fix_row(folder: Path, design: Mapping[str, str]) -> Mapping[str, Value]:
     """What better pragmas are worth."""
-    row: dict[str, Value] = {"design": design["name"], "generator": generator_of(design["name"])}
-    started = time.process_time()
-    try:
-        found = fix_kernel(_required(folder), design["top"], 1000 / float(design["clk"]))
-    except PenstockError as error:
-        return {**row, "better": None, "refused": error.one_line(), "seconds": time.process_time() - started}
-    before, after = found.latency_before, found.latency
-    slower = after is None or (before is not None and after > before)
-    return {
-        **row, "cycles_before": before, "cycles": after, "fifo_bits_before": found.fifo_bits_before,
-        "fifo_bits": found.fifo_bits, "changes": len(found.changes), "slower": slower,
-        "better": not slower and bool(found.changes), "seconds": time.process_time() - started,
-    }  # fmt: skip
+
+    def ask(top: str, clock_mhz: float) -> Mapping[str, Value]:
+        found = fix_kernel(_required(folder), top, clock_mhz)
+        before, after = found.latency_before, found.latency
+        slower = after is None or (before is not None and after > before)
+        return {
+            "cycles_before": before, "cycles": after, "fifo_bits_before": found.fifo_bits_before,
+            "fifo_bits": found.fifo_bits, "changes": len(found.changes), "slower": slower,
+            "better": not slower and bool(found.changes),
+        }  # fmt: skip
+
+    return _asked(design, ask)
 
 
 def _required(folder: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -45,7 +46,7 @@ def is_constexpr(arg: ast.arg) -> bool:
     return arg.annotation is not None and ast.unparse(arg.annotation).endswith("constexpr")
 
 
-class KernelSurroundings:
+class KernelSurroundings(ABC):
     def __init__(self, file: KernelFile, given: Mapping[str, int | float | str]) -> None:
         self.file, self.text, self.emitter = file, file.text, Emitter()
         self.given = dict(given)
@@ -174,10 +175,11 @@ class KernelSurroundings:
             raise self.text.error(launch, f"a grid of {extents}", "", f"1 to 3 dims, 1 to {MOST_INSTANCES} instances")
         return extents
 
+    @abstractmethod
     def _inlined(
         self, node: ast.Call, helper: ast.FunctionDef, given: list[TritonValue], named: KernelArguments
     ) -> TritonValue:
-        raise NotImplementedError
+        """What a call of a helper comes to: its body is read where it is called."""
 
 
 class _Meta(ast.NodeTransformer):

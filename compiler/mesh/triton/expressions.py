@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -49,7 +50,7 @@ _COMPARED: dict[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] = {
 KernelArguments = dict[str, TritonValue]
 
 
-class TritonExpressions:
+class TritonExpressions(ABC):
     """Reads the expressions of one kernel, under the names that are known at a place."""
 
     def __init__(self, text: ProgramText, emitter: Emitter, names: dict[str, TritonValue]) -> None:
@@ -340,11 +341,13 @@ class TritonExpressions:
             case _:
                 raise self.text.error(node, "this has no dims", "")
 
+    @abstractmethod
     def call(self, node: ast.Call) -> TritonValue:
-        raise NotImplementedError
+        """A function of the language, or a helper of the file."""
 
+    @abstractmethod
     def dot(self, node: ast.AST, given: KernelArguments) -> Data:
-        raise NotImplementedError
+        """A product of two tiles."""
 
 
 def plain_index(index: KernelIndex) -> TritonValue:
