@@ -48,6 +48,11 @@ class ModelSource:
 def _file(text: str) -> ModelSource:
     file, _, entry = text.rpartition(":") if ".py:" in text else (text, "", "")
     path = Path(file)
+    if ".py?" in text:
+        raise UsageError(
+            f"a file that is sent takes no options, '{text}' has some: write them into the file as constants, "
+            "or let `penstock compile` take them here"
+        )
     if path.suffix not in (".py", ".onnx", ".mlir"):
         raise UsageError(
             f"'{text}' is no model: write file.py:function, file.onnx, file.mlir, zoo:NAME?key=value "

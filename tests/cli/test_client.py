@@ -270,3 +270,8 @@ def test_weights_are_sent_along(tmp_path: Path, source: Path) -> None:
     assert (python.path, python.entry, [x.name for x in python.weights]) == (source, "model", ["m-1.safetensors"])
     with pytest.raises(UsageError, match="no safetensors files"):
         ModelSource.parse("zoo:mlp?weights=gone.safetensors")
+
+
+def test_options_of_a_file_that_is_sent_are_refused_with_what_to_do() -> None:
+    with pytest.raises(UsageError, match="write them into the file as constants"):
+        ModelSource.parse("kernel.py?M=8&N=8")
