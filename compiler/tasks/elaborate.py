@@ -136,13 +136,15 @@ class _Elaborator(TaskExpressions):
         made = self.cast(node, value, TileKind(memory.dtype))
         if made.kind.shape == () and prod(memory.shape) > _FILL_LANES:
             loops = [self._loop(size, f"{memory.name}{dim}") for dim, size in enumerate(memory.shape)]
-            store: Stmt = Store(memory, tuple(Affine.counter(loop) for loop in loops), (1,) * len(loops), made)
+            store: Stmt = Store(
+                memory, tuple(Affine.counter(loop) for loop in loops), (1,) * len(loops), made, declared=True
+            )
             for loop, size in zip(reversed(loops), reversed(memory.shape), strict=True):
                 store = For(loop, size, self.loop_names[loop], (store,), node)
             self.out.append(store)
             return
         whole = self.cast(node, made, TileKind(memory.dtype, memory.shape))
-        self.out.append(Store(memory, (Affine(0),) * len(memory.shape), memory.shape, whole))
+        self.out.append(Store(memory, (Affine(0),) * len(memory.shape), memory.shape, whole, declared=True))
 
     def _assign(self, node: ast.AST, target: ast.expr, value: ReadValue) -> None:
         match target:

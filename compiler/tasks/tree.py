@@ -131,6 +131,8 @@ class Store:
     index: tuple[Affine, ...]
     block: tuple[int, ...]
     value: Expr
+    declared: bool = False
+    """Whether it is the value that the memory's declaration gives."""
 
 
 @dataclass(eq=False, frozen=True)

@@ -142,6 +142,18 @@ def test_what_is_not_built_is_said(name: str) -> None:
         OverlayProgram(best, machine).text()
 
 
+def test_the_hardware_of_words_as_small_as_tiles_keeps_what_the_plan_promised(tmp_path: Path) -> None:
+    """What a core keeps is not filled before, and comes while it computes: a round is a cycle."""
+    machine = load_machine(MESH)
+    best = plan_programs([INTS.program()], machine, 5, Reuse()).best
+    file = tmp_path / "program.py"
+    file.write_text(OverlayProgram(best.plan, machine).text())
+    evaluator = Evaluator.create(prepare(import_model(str(file))), "ecp5-85k")
+    design = finish(evaluator, evaluator.evaluate(evaluator.space.default_params())).design
+    simulated = simulate_design(evaluator.assembler.network(design), evaluator.platform, evaluator.clock_mhz)
+    assert simulated.latency <= 1.1 * best.run.cycles
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["int8", *sorted(set(FLOATS) - {"gemm", "flash_attention"})])
 def test_overlays_equal_at_every_level_and_take_the_simulated_cycles(name: str, tmp_path: Path) -> None:

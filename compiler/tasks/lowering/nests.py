@@ -32,6 +32,7 @@ from penstock.compiler.names import c_name
 from penstock.compiler.tasks import tree
 from penstock.compiler.tasks.affine import Affine, Test, Tests
 from penstock.compiler.tasks.kinds import TileKind
+from penstock.compiler.tasks.lowering.first_values import without_unseen
 from penstock.compiler.tasks.lowering.perfect import FlatNest, Flattened, flatten
 from penstock.compiler.tasks.lowering.scalars import attribute, body_of, combining, shape_of, type_of
 from penstock.compiler.tasks.lowering.unused import drop_unused, operands
@@ -63,6 +64,8 @@ def build_nests(
 ) -> TaskNests:
     """The nests of a body. `kinds` are of the streams, by name; with `arrays`, tensors lie on the chip."""
     flattened = flatten(source, body)
+    if (less := without_unseen(body, flattened)) is not None:
+        body, flattened = less, flatten(source, less)
     first = _Builder(body, flattened, words, kinds, tensor_kinds, arrays)
     first.build(set())
     builder = _Builder(body, flattened, words, kinds, tensor_kinds, arrays)

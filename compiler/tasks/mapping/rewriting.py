@@ -54,7 +54,13 @@ class Renaming:
                 return Assign(self.prefix + one.var, self.value(one.value))
             case Store():
                 index = self.index(one.memory, self._addresses(one.index))
-                return Store(self.memories.get(one.memory, one.memory), index, one.block, self.value(one.value))
+                return Store(
+                    self.memories.get(one.memory, one.memory),
+                    index,
+                    one.block,
+                    self.value(one.value),
+                    declared=one.declared,
+                )
             case For():
                 return replace(one, loop=self.loops.get(one.loop, one.loop), body=self.statements(one.body))
             case When():
