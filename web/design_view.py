@@ -12,7 +12,7 @@ from penstock.web.treemap import TreemapArea, lay_out
 
 MOST_ROWS = 400
 MOST_ELEMENTS = 256
-_FREE = "free, up to the limit"
+_FREE = "free"
 
 
 @dataclass(frozen=True)
@@ -176,14 +176,18 @@ def _tree(use: Document, name: str, flow: FlowGraph) -> tuple[TreeCell, ...]:
     if not whole:
         return ()
     kinds = {node.key: node.kind for node in flow.nodes}
+    left = max(0.0, limit - whole)
+    drawn = min(left, whole)  # of a device that is nearly empty the layers would not be seen
+    said = "free, up to the limit" if drawn == left else f"free: {text.percent(left / limit)}, not to scale"
     cells: list[TreeCell] = []
-    for area in lay_out([*values, (_FREE, max(0.0, limit - whole))]):
+    for area in lay_out([*values, (_FREE, drawn)]):
         free = area.key == _FREE
-        share = f", {text.percent(area.value / limit)} of the limit" if limit else ""
-        fits = area.width > 2 + 1.5 * len(area.key) and area.height > 9
+        value, shown = (left, said) if free else (area.value, area.key)
+        share = f", {text.percent(value / limit)} of the limit" if limit else ""
+        fits = area.width > 2 + 1.5 * len(shown) and area.height > 9
         cells.append(
             TreeCell(
-                area, f"{area.key}: {area.value:,.0f} {name.upper()}{share}", area.key if fits else "",
+                area, f"{area.key}: {value:,.0f} {name.upper()}{share}", shown if fits else "",
                 "free" if free else kinds.get(area.key, "moves"), "" if free or area.key == "channels" else area.key,
             )
         )  # fmt: skip
