@@ -8,17 +8,20 @@ import httpx
 
 from penstock.services.client.errors import UsageError
 from penstock.services.settings import Settings
-from penstock.services.supervisor.home import Home
+from penstock.services.supervisor.home import Home, Running
 
 CONNECT_SECONDS = 5.0
 
 
 def find_service(url: str | None, token: str | None) -> tuple[str, str]:
-    """Its address and a token. PENSTOCK_URL and PENSTOCK_TOKEN stand in for what is None."""
+    """Its address and a token. PENSTOCK_URL and PENSTOCK_TOKEN stand in for what is None; then one's own service."""
     settings = Settings.from_environment()
-    address = checked_url(settings.url if url is None else url)
+    own = Home(settings.home).running()  # on whatever port it got
+    if url is None:
+        url = settings.url if own is None or os.environ.get("PENSTOCK_URL") else own.url
+    address = checked_url(url)
     if token is None:
-        token = os.environ.get("PENSTOCK_TOKEN") or _local_token(settings, address)
+        token = os.environ.get("PENSTOCK_TOKEN") or _local_token(settings, own, address)
     return address, token
 
 
@@ -37,7 +40,6 @@ def headers_for(token: str) -> dict[str, str]:
     return headers | ({"Authorization": f"Bearer {token}"} if token else {})
 
 
-def _local_token(settings: Settings, url: str) -> str:
+def _local_token(settings: Settings, own: Running | None, url: str) -> str:
     """The token that `penstock up` left for its own user, if that service is the one at this address."""
-    running = Home(settings.home).running()
-    return settings.own_token() if running is not None and running.url.rstrip("/") == url else ""
+    return settings.own_token() if own is not None and own.url.rstrip("/") == url else ""
