@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 from onnx import numpy_helper, shape_inference, version_converter
 
 from penstock.compiler.arrays import Array
-from penstock.compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.frontend.onnx_quantised import QONNX_DOMAINS, QONNX_VERSIONS
 from penstock.compiler.reference import OnnxReference, check_file
 
@@ -67,11 +67,12 @@ def read_onnx(reference: OnnxReference) -> OnnxFile:
     if not given or not graph.output:
         what = "has no inputs" if not given else "has no outputs"
         raise _refused("model-file", f"the graph {what}", where, "", "export a model that computes something")
+    known = sorted({d.dim_param for e in given for d in e.type.tensor_type.shape.dim if d.dim_param})
     for name, _ in reference.dims:
-        if name not in {d.dim_param for e in given for d in e.type.tensor_type.shape.dim if d.dim_param}:
-            raise _refused(
-                "model-reference", f"no input has a dim called {name!r}", where, "", "look at the model's inputs"
-            )
+        if name not in known:
+            limit = f"open dims: {', '.join(known)}" if known else "its inputs have no open dims"
+            hint = nearest(name, known, "give a size to one of these" if known else "leave the option out")
+            raise _refused("model-reference", f"no input has a dim called {name!r}", where, limit, hint)
     return OnnxFile(
         inputs=tuple(_input(entry, dict(reference.dims), where) for entry in given),
         outputs=tuple(entry.name for entry in graph.output),

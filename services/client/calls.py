@@ -93,7 +93,8 @@ def platforms() -> ApiCall[PlatformList]:
 
 def submit_model(source: ModelSource, name: str, key: str) -> ApiCall[ModelOut]:
     once = _once(key)
-    form = {field: value for field, value in {"entry": source.entry, "name": name}.items() if value}
+    said = {"entry": source.entry, "options": source.options, "name": name}
+    form = {field: value for field, value in said.items() if value}
     files = (*(() if source.path is None else (source.path,)), *source.weights)
     if files:
         return ApiCall("POST", "/v1/models", ModelOut, form=form, files=files, headers=once, seconds=_UPLOAD_SECONDS)

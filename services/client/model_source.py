@@ -20,10 +20,14 @@ _ZOO_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A file, `zoo:name?key=value`, or a model of a library by its reference; `weights` are files sent along."""
+    """A file, `zoo:name?key=value`, or a model of a library by its reference; `weights` are files sent along.
+
+    `options` are constants of a task program or sizes of an ONNX file's open dims, as P=8&Q=8.
+    """
 
     path: Path | None = None
     entry: str = ""
+    options: str = ""
     zoo: str = ""
     arguments: Mapping[str, str | int | float | bool] | None = None
     reference: str = ""
@@ -46,23 +50,19 @@ class ModelSource:
 
 
 def _file(text: str) -> ModelSource:
-    file, _, entry = text.rpartition(":") if ".py:" in text else (text, "", "")
+    whole, _, options = text.partition("?")
+    file, _, entry = whole.rpartition(":") if ".py:" in whole else (whole, "", "")
     path = Path(file)
-    if ".py?" in text:
-        raise UsageError(
-            f"a file that is sent takes no options, '{text}' has some: write them into the file as constants, "
-            "or let `penstock compile` take them here"
-        )
     if path.suffix not in (".py", ".onnx", ".mlir"):
         raise UsageError(
             f"'{text}' is no model: write file.py:function, file.onnx, file.mlir, zoo:NAME?key=value "
             f"or a model of a library ({', '.join(f'{name}:NAME' for name in LIBRARIES)})"
         )
     if path.suffix == ".py" and not entry and not _is_task_program(path):
-        raise UsageError(f"'{text}' lacks its entry function: write {text}:FUNCTION")
+        raise UsageError(f"'{text}' lacks its entry function: write {file}:FUNCTION")
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
-    return ModelSource(path=path, entry=entry)
+    return ModelSource(path=path, entry=entry, options=options)
 
 
 def _without_weights(text: str) -> tuple[str, tuple[Path, ...]]:

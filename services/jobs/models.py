@@ -19,8 +19,10 @@ from penstock.services.jobs.sources import (
     check_linalg,
     check_onnx,
     check_python,
+    file_options,
     is_task_program,
     library_reference,
+    options_text,
     weighted_reference,
     zoo_names,
     zoo_source,
@@ -30,6 +32,7 @@ from penstock.services.store import ContentStore, TooLargeError
 
 WEIGHTS_FOLDER = "weights"
 _CHUNK = 1 << 20
+_WITH_OPTIONS = ("tasks", "onnx")
 _WEIGHTS = (".safetensors", ".safetensors.index.json", "config.json")
 """How the names of files end that weights may come in; config.json says the sizes of a model of transformers."""
 
@@ -119,10 +122,12 @@ def library_model(text: str, name: str) -> NewModel:
     return NewModel(name or reference.name, "library", whole, details)
 
 
-def model_file(intake: Intake, file: BinaryIO, file_name: str, entry: str, name: str) -> NewModel:
+def model_file(intake: Intake, file: BinaryIO, file_name: str, entry: str, name: str, options: str = "") -> NewModel:
     """Looks at a file, keeps its content, and says what it is."""
     shown = _printable(file_name)
     kind, source, details = _described(intake, file, shown, entry)
+    if given := file_options(options, takes=kind in _WITH_OPTIONS):
+        source, details = source + options_text(given), {**details, "options": given}
     sha256, size = intake.keep(file, shown)
     return NewModel(name or _model_name(shown, entry), kind, source, details, sha256, size)
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote_plus
+from urllib.parse import parse_qsl, quote_plus
 
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.reference import (
@@ -55,6 +55,38 @@ def check_entry(entry: str) -> None:
             where="field entry",
             hint="use the name of a function that the file defines",
         )
+
+
+def file_options(text: str, *, takes: bool) -> dict[str, str]:
+    """`P=8&Q=8`: constants of a task program, or sizes of an ONNX file's dims; whether this file `takes` any."""
+    if not text:
+        return {}
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=True)
+    except ValueError:
+        raise _no_options(f"'{text[:80]}' cannot be read") from None
+    options = dict(pairs)
+    if not takes:
+        raise _no_options("this file takes no options")
+    if len(options) < len(pairs):
+        raise _no_options("an option is given twice")
+    for key, value in pairs:
+        if not re.fullmatch(NAME_PATTERN, key) or not re.fullmatch(r"\S{1,200}", value) or not value.isprintable():
+            raise _no_options(f"'{key[:80]}' is no option")
+    return options
+
+
+def options_text(options: Mapping[str, str]) -> str:
+    """As they stand behind a reference."""
+    return "?" + "&".join(f"{key}={quote_plus(value)}" for key, value in options.items()) if options else ""
+
+
+def _no_options(what: str) -> RefusedError:
+    return RefusedError(
+        "file-options-invalid", what, where="field options",
+        limit="constants of a task program or a Triton kernel, sizes of an ONNX file's open dims",
+        hint="write NAME=VALUE&NAME=VALUE, or leave them out",
+    )  # fmt: skip
 
 
 def layers_apart(entry: str) -> tuple[str, str, str]:

@@ -119,6 +119,29 @@ def test_a_task_program_is_taken_where_python_is_not(make_client: MakeClient, se
     )
 
 
+PROGRAM = b"from penstock.tasks import program\n\nP = 4\n\n@program\ndef p(): pass\n"
+
+
+def test_constants_and_sizes_are_sent_as_options(client: httpx.Client) -> None:
+    model = upload(client, PROGRAM, "net.py", options="P=8&Q=9").json()
+    assert (model["name"], model["kind"], model["source"]) == ("net", "tasks", "net.py?P=8&Q=9")
+    assert upload(client, ONNX, "m.onnx", options="batch=1").json()["source"] == "m.onnx?batch=1"
+
+
+@pytest.mark.parametrize("options", ["P", "P=8&P=9", "P=", "1=8", "P=8 9", "P=%00", "P=" + "8" * 201, "=8", "a-b=1"])
+def test_options_that_cannot_be_are_refused(client: httpx.Client, options: str) -> None:
+    check_problem(upload(client, PROGRAM, "net.py", options=options), "file-options-invalid", 422)
+
+
+def test_only_what_is_read_takes_options(client: httpx.Client) -> None:
+    for content, name, fields in (
+        (SOURCE, "net.py", {"entry": "model"}), (b"func.func @main() { return }", "net.mlir", {}),
+        (b"x", "w.safetensors", {"entry": "hf:gpt2"}),
+    ):  # fmt: skip
+        said = upload(client, content, name, options="P=8", **fields)
+        check_problem(said, "file-options-invalid", 422, "takes no options")
+
+
 KERNEL = b"import triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n\n\ndef model():\n    pass\n"
 
 
@@ -183,7 +206,7 @@ def test_requests_that_carry_no_model(shared_client: httpx.Client) -> None:
     nameless = b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\nabc\r\n' * 20 + b"--x--"
     check_problem(shared_client.post("/v1/models", content=nameless, headers=form), "model-file-missing", 422, "file=@")
     many = nameless.removesuffix(b"--x--") * 20 + b"--x--"
-    check_problem(shared_client.post("/v1/models", content=many, headers=form), "malformed-body", 400, "259")
+    check_problem(shared_client.post("/v1/models", content=many, headers=form), "malformed-body", 400, "260")
     plain = {"Content-Type": "multipart/form-data"}
     check_problem(shared_client.post("/v1/models", content=b"", headers=plain), "malformed-body", 400)
 

@@ -272,6 +272,12 @@ def test_weights_are_sent_along(tmp_path: Path, source: Path) -> None:
         ModelSource.parse("zoo:mlp?weights=gone.safetensors")
 
 
-def test_options_of_a_file_that_is_sent_are_refused_with_what_to_do() -> None:
-    with pytest.raises(UsageError, match="write them into the file as constants"):
-        ModelSource.parse("kernel.py?M=8&N=8")
+def test_options_of_a_file_are_sent_along(tmp_path: Path) -> None:
+    onnx = tmp_path / "open.onnx"
+    onnx.write_bytes(b"\x08")
+    sent = ModelSource.parse(f"{onnx}?batch=1")
+    assert (sent.path, sent.entry, sent.options) == (onnx, "", "batch=1")
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text("from penstock.tasks import program\n")
+    sent = ModelSource.parse(f"{kernel}:add?M=8&N=8")
+    assert (sent.path, sent.entry, sent.options) == (kernel, "add", "M=8&N=8")

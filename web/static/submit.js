@@ -53,7 +53,7 @@
         const [file] = form.elements.file.files;
         if (!file) throw { detail: "Choose a file first.", where: "file" };
         body.append("file", file);
-        if (value("entry")) body.append("entry", value("entry"));
+        for (const name of ["entry", "options"]) if (value(name)) body.append(name, value(name));
         return (await ask("/v1/models", body)).id;
       }
       case "library":

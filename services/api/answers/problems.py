@@ -80,6 +80,7 @@ KINDS: Mapping[str, Kind] = {
     "entry-missing": Kind(422, "A Python model needs the name of its entry function"),
     "entry-not-found": Kind(422, "The file does not define the entry function"),
     "zoo-reference-invalid": Kind(422, "The zoo reference cannot be read"),
+    "file-options-invalid": Kind(422, "The file takes no such options"),
     "model-reference-invalid": Kind(422, "The reference names no model of a library"),
     "webhook-target-refused": Kind(422, "Webhooks may not be sent there"),
     "too-many-streams": Kind(429, "Too many event streams are open"),

@@ -35,15 +35,17 @@ from penstock.services.jobs.models import (
     zoo_model,
 )
 from penstock.services.jobs.quotas import check_quotas
+from penstock.services.jobs.sources import file_options
 from penstock.services.run_options import LONGEST_NAME, NAME_PATTERN, PLAIN
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
 
 ModelId = Annotated[str, Path(max_length=64)]
 
-_FIELDS = ("file", "entry", "name")
+_FIELDS = ("file", "entry", "options", "name")
 _MOST_FILES, _LONGEST_ENTRY = 256, 2000
 _BINARY = {"type": "string", "format": "binary"}
+_OPTION = f"{NAME_PATTERN}=[^&=\\s]{{1,200}}"
 _FORM_SCHEMA = {
     "type": "object",
     "additionalProperties": False,
@@ -59,6 +61,12 @@ _FORM_SCHEMA = {
             "pattern": f"^({NAME_PATTERN})?$|^(zoo|{'|'.join(map(re.escape, LIBRARIES))}):",
             "description": "for a .py file: the function that returns the model; for safetensors files without one: "
             "the model that they are of, as hf:gpt2?cache=64#",
+        },
+        "options": {
+            "type": "string",
+            "pattern": f"^({_OPTION}(&{_OPTION})*)?$",
+            "description": "of a task program, a Triton kernel or an ONNX file: constants, or sizes of dims that the "
+            "file leaves open, as P=8&Q=8",
         },
         "name": {
             "type": "string",
@@ -205,11 +213,12 @@ def intake(context: Context) -> Intake:
 
 
 def _take_file(context: Context, caller: Who, key: str | None, form: FormData) -> JSONResponse:
-    uploads, entry, name = _parts(form)
+    uploads, entry, options, name = _parts(form)
     if len(uploads) == 1 and not (uploads[0].filename or "").endswith(".safetensors"):
         upload = uploads[0]
-        model = model_file(intake(context), upload.file, upload.filename or "", entry, name)
+        model = model_file(intake(context), upload.file, upload.filename or "", entry, name, options)
     else:
+        file_options(options, takes=False)
         files = [(upload.filename or "", upload.file) for upload in uploads]
         model = model_with_weights(intake(context), files, entry, name)
     return _create(context, caller, key, model)
@@ -227,8 +236,8 @@ def _create(context: Context, caller: Who, key: str | None, model: NewModel) -> 
         return idempotency.once(tx, caller=caller, key=key, fingerprint=fingerprint, work=work)
 
 
-def _parts(form: FormData) -> tuple[list[UploadFile], str, str]:
-    """The files, the entry and the name; anything else in the form is refused by name."""
+def _parts(form: FormData) -> tuple[list[UploadFile], str, str, str]:
+    """The files, the entry, the options and the name; anything else in the form is refused by name."""
     unknown = sorted(set(form) - set(_FIELDS))
     if unknown:
         raise Problem(
@@ -246,7 +255,8 @@ def _parts(form: FormData) -> tuple[list[UploadFile], str, str]:
             where="field file",
             hint="curl -F file=@model.py -F entry=model …",
         )
-    return uploads, _text(form, "entry", _LONGEST_ENTRY), _text(form, "name", LONGEST_NAME)
+    entry, options = (_text(form, field, _LONGEST_ENTRY) for field in ("entry", "options"))
+    return uploads, entry, options, _text(form, "name", LONGEST_NAME)
 
 
 def _text(form: FormData, field: str, longest: int) -> str:

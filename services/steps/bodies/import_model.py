@@ -25,6 +25,7 @@ from penstock.db.schema.records import Json, Model
 from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, ToolResult, clean_environment
 from penstock.services.jobs.host_work import check_host_work
 from penstock.services.jobs.models import WEIGHTS_FOLDER
+from penstock.services.jobs.sources import options_text
 from penstock.services.settings import Settings
 from penstock.services.step_kinds import IMPORT
 from penstock.services.steps.context import StepContext
@@ -130,7 +131,7 @@ def _seen(model: Model, folder: str) -> str:
     prefix = TASKS if model.kind == "tasks" else ""  # such a file is read, and never executed
     file = f"{prefix}{folder}/{_file_name(model)}" + (f":{function}" if function else "")
     if not model.details.get("weights"):
-        return file
+        return file + options_text(model.details.get("options") or {})
     whole, mark, layers = str(model.details.get("reference") or file).partition("#")
     return f"{whole}{'&' if '?' in whole else '?'}weights={quote(folder)}/{WEIGHTS_FOLDER}{mark}{layers}"
 
