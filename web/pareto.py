@@ -1,5 +1,7 @@
 """The trade-off of a run as a scatter: two figures of each trial, the front, the limits, and what does not fit.
 
+A third figure is told by shade: the third of the trials that have least of it is the darkest.
+
 Trials of different evidence are never joined into one front: the front is drawn over the evidence that most
 trials carry, and the others keep their own mark.
 """
@@ -33,6 +35,24 @@ class Dot(NamedTuple):
     evidence: str
     feasible: bool
     chosen: bool = False
+    z: float = 0.0
+
+
+@dataclass(frozen=True)
+class ThirdFigure:
+    """A figure that is told by shade."""
+
+    name: str
+    text: ShowValue
+
+
+@dataclass(frozen=True)
+class Shade:
+    """What a shade stands for, and the marks that have it."""
+
+    style: str
+    words: str
+    path: str
 
 
 @dataclass(frozen=True)
@@ -53,7 +73,9 @@ class Plot:
     y_name: str
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
-    fitting: str
+    shades: tuple[Shade, ...]
+    """What fits: one shade, or one for each third of the trials by a third figure."""
+    third: str
     misfits: str
     front: str
     marks: tuple[Mark, ...]
@@ -72,11 +94,14 @@ class Plot:
 
 
 def pareto_front(dots: Sequence[Dot]) -> list[Dot]:
-    """The dots that no other dot beats in both figures (smaller is better), from left to right."""
+    """The dots that no other dot beats in all figures (smaller is better), from left to right."""
     front: list[Dot] = []
-    for dot in sorted(dots, key=attrgetter("x", "y")):
-        if not front or dot.y < front[-1].y:
+    least: list[Dot] = []
+    """Of the front those that beat more of what is to come: no other of them has less of both y and z."""
+    for dot in sorted(dots, key=attrgetter("x", "y", "z")):
+        if not any(one.y <= dot.y and one.z <= dot.z for one in least):
             front.append(dot)
+            least = [one for one in least if one.y < dot.y or one.z < dot.z] + [dot]
     return front
 
 
@@ -89,6 +114,7 @@ def draw_pareto(
     y_text: ShowValue,
     x_limit: float | None = None,
     y_limit: float | None = None,
+    third: ThirdFigure | None = None,
     figures: tuple[str, str] = ("", ""),
 ) -> Plot | None:
     """The plot, or None while there is nothing to draw."""
@@ -101,17 +127,19 @@ def draw_pareto(
     on_front = {dot.number for dot in front}
     seen = _seen(dots, on_front, x_axis, y_axis)
     shown = sorted(seen, key=lambda dot: (not dot.chosen, dot.number not in on_front, not dot.feasible, dot.x))
-    marks = [Mark(d, x_axis.pixel(d.x), y_axis.pixel(d.y), _title(d, x_text, y_text)) for d in shown]
+    marks = [Mark(d, x_axis.pixel(d.x), y_axis.pixel(d.y), _title(d, x_text, y_text, third)) for d in shown]
     linked = [mark for mark in marks if mark.dot.number in on_front][:MOST_LINKS]
-    plain = [mark for mark in marks if mark.dot.number not in on_front]
+    alone = {mark.dot.number for mark in linked}
+    plain = [mark for mark in marks if mark.dot.number not in alone]
     return Plot(
         x_name=x_name + (" (log)" if x_axis.logarithmic else ""),
         y_name=y_name + (" (log)" if y_axis.logarithmic else ""),
         x_ticks=x_ticks(x_axis, x_text),
         y_ticks=y_ticks(y_axis, y_text),
-        fitting=dots_path((mark.px, mark.py) for mark in plain if mark.dot.feasible),
+        shades=_shades([mark for mark in marks if mark.dot.feasible], alone, third),
+        third=third.name if third else "",
         misfits=dots_path((mark.px, mark.py) for mark in plain if not mark.dot.feasible),
-        front=stairs_path((x_axis.pixel(dot.x), y_axis.pixel(dot.y)) for dot in front),
+        front="" if third else stairs_path((x_axis.pixel(dot.x), y_axis.pixel(dot.y)) for dot in front),
         marks=tuple(sorted(linked, key=lambda mark: mark.dot.x)),
         chosen=next((mark for mark in marks if mark.dot.chosen), None),
         x_limit=_limit(x_axis, x_limit, x_text),
@@ -154,6 +182,27 @@ def _seen(dots: Sequence[Dot], on_front: set[int], x_axis: Axis, y_axis: Axis) -
     return always + [dot for _, _, dot in left if dot.number not in drawn]
 
 
-def _title(dot: Dot, x_text: ShowValue, y_text: ShowValue) -> str:
-    title = f"trial {dot.number}: {x_text(dot.x)}, {y_text(dot.y)} ({dot.evidence})"
+def _shades(fitting: Sequence[Mark], alone: set[int], third: ThirdFigure | None) -> tuple[Shade, ...]:
+    """The marks, but for those that stand alone, by how much of the third figure they have."""
+
+    def path(marks: Sequence[Mark]) -> str:
+        return dots_path((mark.px, mark.py) for mark in marks if mark.dot.number not in alone)
+
+    values = sorted(mark.dot.z for mark in fitting)
+    if third is None or not values or values[0] == values[-1]:
+        return (Shade("fit", "fits", path(fitting)),)
+    ends = [values[(len(values) - 1) * part // 3] for part in (1, 2)]
+    bounds = list(dict.fromkeys([*ends, values[-1]]))
+    shades: list[Shade] = []
+    below = float("-inf")
+    for bound, style in zip(bounds, ("fit least", "fit middle", "fit most"), strict=False):
+        words = f"{third.name} up to {third.text(bound)}"
+        shades.append(Shade(style, words, path([mark for mark in fitting if below < mark.dot.z <= bound])))
+        below = bound
+    return tuple(shades)
+
+
+def _title(dot: Dot, x_text: ShowValue, y_text: ShowValue, third: ThirdFigure | None) -> str:
+    more = f", {third.text(dot.z)}" if third else ""
+    title = f"trial {dot.number}: {x_text(dot.x)}, {y_text(dot.y)}{more} ({dot.evidence})"
     return title if dot.feasible else title + ", outside the limits"

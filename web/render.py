@@ -25,7 +25,7 @@ from penstock.web.parallel import draw_parallel
 from penstock.web.run_view import OptionLabels, view_head, view_run
 from penstock.web.rungs_view import view_rungs
 from penstock.web.runs_view import FILTERS, RunQuery, view_runs
-from penstock.web.search_view import ObjectiveAxis, ObjectiveViews
+from penstock.web.search_view import ObjectiveAxis, ObjectiveViews, axis_names
 from penstock.web.service_view import state_of_token, view_queues
 from penstock.web.slices import Sampled, draw_slices, pair_table, varying
 from penstock.web.steps_view import StepKinds, step_rows
@@ -144,9 +144,12 @@ def render_log(
     )
 
 
-def render_trials(frame: PageFrame, run: Document, trials: KnownTrials, *, refused: str) -> str:
+def render_trials(
+    frame: PageFrame, run: Document, trials: KnownTrials, objectives: ObjectiveViews, *, refused: str
+) -> str:
     """The trials of a run. `refused` says what of the conditions could not be read."""
     table = view_trials(trials)
+    drawn = axis_names(trials.query.axes or run["options"].get("objectives") or (), objectives)
     return _page(
         frame,
         "trials.html",
@@ -154,6 +157,8 @@ def render_trials(frame: PageFrame, run: Document, trials: KnownTrials, *, refus
         table=table,
         parallel=draw_parallel(trials.rows, [heading.name for heading in table.params]),
         plot=trials.drawn.plot,
+        axes=[*drawn, ""][:3],
+        objectives={name: one.axis for name, one in objectives.items()},
         states=STATES,
         refused=refused,
     )

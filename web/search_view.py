@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.web import text
-from penstock.web.pareto import Dot, Plot, draw_pareto
+from penstock.web.pareto import Dot, Plot, ThirdFigure, draw_pareto
 from penstock.web.text import Document
 
 
@@ -97,18 +97,22 @@ def view_search(run: Document) -> Search:
 def plot_trials(
     trials: Sequence[Document], asked: Sequence[str], objectives: ObjectiveViews, limits: Sequence[str] = ()
 ) -> Plot | None:
-    """The trade-off between the two most important objectives; beside a single one, its usual opposite."""
-    x, y = (known_axis(axis, trials) for axis in axes_of(asked, objectives))
+    """The trade-off between the most important objectives, at most three; beside a single one, its usual opposite."""
+    x, y, *more = (known_axis(axis, trials) for axis in axes_of(asked, objectives))
     across, upwards, numbers = x.figure, y.figure, (float, int)
+    shaded = more[0] if more else None
     dots: list[Dot] = []
     for trial in trials:
         state, figures = trial["state"], trial["figures"]
         at, up = figures.get(across), figures.get(upwards)
-        if state in ("complete", "infeasible") and type(at) in numbers and type(up) in numbers:
-            dots.append(Dot(trial["number"], at, up, trial["evidence"] or "", state == "complete", trial["chosen"]))
+        third = figures.get(shaded.figure) if shaded else 0.0
+        if state in ("complete", "infeasible") and all(type(one) in numbers for one in (at, up, third)):
+            fits, evidence = state == "complete", trial["evidence"] or ""
+            dots.append(Dot(trial["number"], at, up, evidence, fits, trial["chosen"], third))
     return draw_pareto(
         dots, x_name=x.title, y_name=y.title, x_text=x.show, y_text=y.show,
         x_limit=_limit_of(x, limits), y_limit=_limit_of(y, limits), figures=(x.figure, y.figure),
+        third=ThirdFigure(shaded.title, shaded.show) if shaded else None,
     )  # fmt: skip
 
 
@@ -131,10 +135,15 @@ def drawn_figures(asked: Sequence[str], objectives: ObjectiveViews) -> tuple[str
 
 
 def axes_of(asked: Sequence[str], objectives: ObjectiveViews) -> list[ObjectiveAxis]:
-    """What is drawn across, and what upwards."""
-    names = [name for name in asked if name in objectives][:2]
+    """What is drawn across, what upwards, and what is shaded, if there is a third."""
+    return [ObjectiveAxis.of(objectives[name]) for name in axis_names(asked, objectives)]
+
+
+def axis_names(asked: Sequence[str], objectives: ObjectiveViews) -> list[str]:
+    """The objectives of these axes."""
+    names = list(dict.fromkeys(name for name in asked if name in objectives))[:3]
     names += [name for name in ("latency", "resources") if name not in names]
-    return [ObjectiveAxis.of(objectives[name]) for name in names[:2]]
+    return names[: 3 if len([name for name in asked if name in names]) > 2 else 2]
 
 
 def is_number(value: object) -> bool:

@@ -52,17 +52,24 @@ class TrialQuery:
     state: str = "all"
     where: str = ""
     columns: tuple[str, ...] = ()
+    axes: tuple[str, ...] = ()
+    """The objectives that the trade-off is drawn over; those of the run where none is named."""
     page: int = 0
 
     def address(self, **changes: object) -> str:
         """The same with changes; anything but another page begins at the first one."""
         changed = replace(self, **({"page": 0} | changes))  # pyright: ignore[reportArgumentType]
+        return "?" + urlencode([*changed.kept, *(("axis", name) for name in changed.axes)])
+
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        """What is asked of the table, but for the drawing."""
         asked = {
-            "sort": changed.sort, "falling": "1" if changed.falling else "", "where": changed.where,
-            "state": changed.state if changed.state != "all" else "", "columns": ",".join(changed.columns),
-            "page": changed.page or "",
+            "sort": self.sort, "falling": "1" if self.falling else "", "where": self.where,
+            "state": self.state if self.state != "all" else "", "columns": ",".join(self.columns),
+            "page": self.page or "",
         }  # fmt: skip
-        return "?" + urlencode({name: value for name, value in asked.items() if value})
+        return [(name, str(value)) for name, value in asked.items() if value]
 
     def by(self, name: str) -> str:
         """As a click on a heading asks: by this column, and the other way round by another click."""

@@ -187,6 +187,7 @@ def summary_of(number: int) -> TrialSummary:
     share = round(0.03 + 0.006 * sum(lanes) ** 1.35 * chance.uniform(0.85, 1.2), 4)
     figures = {
         "latency_cycles": cycles, "latency_us": cycles / 300.0, "interval_cycles": round(cycles * 0.8),
+        "interval_us": round(cycles * 0.8) / 300.0, "energy_uj": round(cycles * share * 0.01, 3),
         "resource_share": share, "lut_share": share, "dsp_share": round(share * 0.6, 4),
     }  # fmt: skip
     return TrialSummary(

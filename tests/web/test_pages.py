@@ -272,6 +272,26 @@ def test_sorting_keeps_unfinished_trials_last(client: httpx.Client, seeder: Seed
     assert order("nonsense") == list(range(6))
 
 
+def test_the_trade_off_is_drawn_over_any_objectives(client: httpx.Client, seeder: Seeder) -> None:
+    address = f"/runs/{seeder.finished_run(12).id}/trials"
+
+    def figures(asked: str) -> list[str]:
+        found = re.findall(r'data-axes="(.*?)"', client.get(address + asked).text)
+        return [axis[0] for axis in json.loads(html.unescape(found[0]))]
+
+    assert figures("") == ["latency_us", "resource_share"]
+    assert figures("?axis=energy&axis=throughput&axis=") == ["energy_uj", "interval_us"]
+    two = page(client, f"{address}?axis=energy&axis=throughput&axis=&where=dsp_share<=0.9")
+    assert "&axis=energy&axis=throughput" in two  # headings and further pages keep the drawing
+    assert '<input type="hidden" name="where" value="dsp_share<=0.9">' in two
+    assert "no other is better in all three" in page(client, f"{address}?axis=latency&axis=resources&axis=energy")
+    assert "no other is better in both" in page(client, f"{address}?axis=nonsense&axis=latency")
+    nothing = page(client, f"{address}?axis=traffic&axis=latency")  # no trial tells its traffic
+    assert "No trial has all of these figures." in nothing
+    assert '<select name="axis">' in nothing
+    assert client.get(f"{address}?axis=a&axis=b&axis=c&axis=d").status_code == 422
+
+
 def test_every_trial_of_a_long_search_has_a_page(client: httpx.Client, seeder: Seeder) -> None:
     run = seeder.run(trials=120)
     seeder.explore(run, 120)

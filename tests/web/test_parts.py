@@ -18,7 +18,7 @@ from penstock.web import text
 from penstock.web.axis import fit_axis
 from penstock.web.course_view import bars_of, draw_course, falls_of, outlook
 from penstock.web.event_lines import event_lines
-from penstock.web.pareto import Dot, draw_pareto, pareto_front
+from penstock.web.pareto import Dot, ThirdFigure, draw_pareto, pareto_front
 from penstock.web.steps_view import joint_state
 
 FOLDER = Path(web.__file__).parent
@@ -58,19 +58,35 @@ def test_axes_show_every_value_between_round_ticks(values: list[float]) -> None:
     assert [axis.pixel(value) for value in ordered] == sorted(axis.pixel(value) for value in ordered)
 
 
-DOTS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=40)
+NUMBER = st.integers(1, 12)
+DOTS = st.lists(st.tuples(NUMBER, NUMBER, NUMBER), min_size=1, max_size=40)
+
+
+@given(DOTS, st.booleans())
+def test_the_front_is_what_no_other_beats(found: list[tuple[int, int, int]], shaded: bool) -> None:
+    triples = [(x, y, z if shaded else 0) for x, y, z in found]
+    front = [(dot.x, dot.y, dot.z) for dot in pareto_front(
+        [Dot(number, x, y, "modelled", True, z=z) for number, (x, y, z) in enumerate(triples)]
+    )]  # fmt: skip
+    beaten = {
+        one for one in triples
+        if any(other != one and all(a <= b for a, b in zip(other, one, strict=True)) for other in triples)
+    }  # fmt: skip
+    assert set(front) == set(triples) - beaten
+    assert len(set(front)) == len(front)
+    assert front == sorted(front)
 
 
 @given(DOTS)
-def test_the_front_is_what_no_other_beats(pairs: list[tuple[int, int]]) -> None:
-    dots = [Dot(number, x, y, "modelled", True) for number, (x, y) in enumerate(pairs)]
-    front = {(dot.x, dot.y) for dot in pareto_front(dots)}
-    beaten = {
-        (one.x, one.y)
-        for one in dots
-        if any(other.x <= one.x and other.y <= one.y and (other.x, other.y) != (one.x, one.y) for other in dots)
-    }
-    assert front == {(dot.x, dot.y) for dot in dots} - beaten
+def test_every_fitting_trial_is_drawn_once_in_the_shade_of_its_third_figure(found: list[tuple[int, int, int]]) -> None:
+    dots = [Dot(number, x, y, "modelled", True, z=z) for number, (x, y, z) in enumerate(found)]
+    plot = draw_pareto(dots, x_name="x", y_name="y", x_text=str, y_text=str, third=ThirdFigure("z", str))
+    assert plot is not None
+    assert plot.third == "z"
+    assert not plot.front
+    assert sum(shade.path.count("M") for shade in plot.shades) + len(plot.marks) == len(dots)
+    kinds = {z for _, _, z in found}
+    assert plot.shades[-1].words == ("fits" if len(kinds) == 1 else f"z up to {max(kinds)}")
 
 
 def test_the_front_joins_only_one_evidence_and_only_what_fits() -> None:
@@ -81,7 +97,8 @@ def test_the_front_joins_only_one_evidence_and_only_what_fits() -> None:
     plot = draw_pareto(dots, x_name="x", y_name="y", x_text=str, y_text=str, y_limit=1.0)
     assert plot is not None
     assert [mark.dot.number for mark in plot.marks] == [0, 1]
-    assert (plot.fitting.count("M"), plot.misfits.count("M")) == (1, 1)
+    assert [(shade.words, shade.path.count("M")) for shade in plot.shades] == [("fits", 1)]
+    assert plot.misfits.count("M") == 1
     assert (plot.evidence, plot.others) == ("modelled", 1)
     assert plot.y_limit is not None
     assert draw_pareto([], x_name="x", y_name="y", x_text=str, y_text=str) is None

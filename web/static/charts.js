@@ -104,8 +104,9 @@
     const isFrame = !frame.chart.querySelector(".brush").hidden;
     if (isFrame) {
       frame.chart.wasFramed = true;
-      const where = new URLSearchParams({ where: conditions().join(" ") });
-      window.location.assign(`${frame.chart.dataset.page.replace(/\/$/, "")}?${where}#table`);
+      const drawn = [...new URLSearchParams(window.location.search)].filter(([name]) => name === "axis");
+      const asked = new URLSearchParams([["where", conditions().join(" ")], ...drawn]);
+      window.location.assign(`${frame.chart.dataset.page.replace(/\/$/, "")}?${asked}#table`);
     }
     frame = null;
   });

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -34,26 +35,32 @@ class DrawnTrials:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._places: OrderedDict[tuple[str, int], _Place] = OrderedDict()
+        self._places: OrderedDict[tuple[str, int, tuple[str, ...]], _Place] = OrderedDict()
 
-    def of(self, tx: Transaction, run: Run, last_event_id: int) -> TrialDrawings:
-        """`last_event_id` was read before: what is drawn may be newer, and is drawn again with the next event. Who
-        comes while it is drawn waits for it."""
+    def of(self, tx: Transaction, run: Run, last_event_id: int, axes: Sequence[str] = ()) -> TrialDrawings:
+        """Over these objectives, or those of the run.
+
+        `last_event_id` was read before: what is drawn may be newer, and is drawn again with the next event. Who
+        comes while it is drawn waits for it.
+        """
+        asked = tuple(axes) or tuple(run.options.get("objectives") or ())
+        key = (run.id, last_event_id, asked)
         with self._lock:
-            place = self._places.setdefault((run.id, last_event_id), _Place())
-            self._places.move_to_end((run.id, last_event_id))
+            place = self._places.setdefault(key, _Place())
+            self._places.move_to_end(key)
             while len(self._places) > KEPT:
                 self._places.popitem(last=False)
         with place.lock:
             if place.drawings is None:
-                place.drawings = draw_trials(run.options, run.summary, _marks(tx, run), OBJECTIVES)
+                options = {**run.options, "objectives": asked}
+                place.drawings = draw_trials(options, run.summary, _marks(tx, run, asked), OBJECTIVES)
             return place.drawings
 
 
-def _marks(tx: Transaction, run: Run) -> list[Document]:
+def _marks(tx: Transaction, run: Run, asked: Sequence[str]) -> list[Document]:
     """All trials, each with no more than the drawings need."""
     chosen = chosen_trial(run)
-    figures = drawn_figures(run.options.get("objectives") or (), OBJECTIVES)
+    figures = drawn_figures(asked, OBJECTIVES)
     return [
         {"number": mark.number, "state": trial_state(mark.state), "evidence": mark.evidence,
          "figures": mark.figures, "chosen": mark.number == chosen}

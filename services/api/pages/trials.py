@@ -48,12 +48,13 @@ def _asked(
     state: Annotated[str, Query(max_length=20)] = "all",
     where: QueryText = "",
     columns: QueryText = "",
+    axis: Annotated[list[str] | None, Query(max_length=3)] = None,
     page: Annotated[int, Query(ge=0, le=_MOST_PAGES)] = 0,
 ) -> TrialQuery:
     names = tuple(name.strip() for name in columns.split(",") if name.strip())
     return TrialQuery(
         "" if sort == "number" else sort[:120], bool(falling), state if state in STATES else "all", where.strip(),
-        names, page,
+        names, tuple(dict.fromkeys(name for name in axis or () if name in OBJECTIVES)), page,
     )  # fmt: skip
 
 
@@ -79,9 +80,9 @@ def trials_page(run_id: RunId, framed: Framed, drawn: Drawn, context: Ctx, query
         run = find_run(tx, run_id)
         detail = run_detail(tx, run)
         matching, rows = _rows(tx, run, query, conditions, PAGE_ROWS)
-        drawings = drawn.of(tx, run, detail.last_event_id)
+        drawings = drawn.of(tx, run, detail.last_event_id, query.axes)
         trials = KnownTrials(drawings, rows, model_trial(tx, run, detail), query, matching)
-    return page(render_trials(framed, run_document(detail), trials, refused=refused))
+    return page(render_trials(framed, run_document(detail), trials, OBJECTIVES, refused=refused))
 
 
 @router.get("/runs/{run_id}/trials.csv", dependencies=[Entered])
