@@ -51,6 +51,7 @@ class TimeBar:
     title: str
     waits: str
     critical: bool
+    computes: bool
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,7 @@ def _tree(use: Document, name: str, flow: FlowGraph) -> tuple[TreeCell, ...]:
 
 
 def _timeline(report: Document, flow: FlowGraph) -> tuple[list[TimeBar], int]:
+    """What computes first, then what moves data; each in the order of its first tokens."""
     simulated = report["timing"]["simulated"]
     if not simulated or not simulated["tasks"]:
         return [], 0
@@ -204,24 +206,28 @@ def _timeline(report: Document, flow: FlowGraph) -> tuple[list[TimeBar], int]:
         waits.setdefault(stall["task"], stall)
     ends = {edge.name: edge for edge in flow.edges}
     critical = {step["task"] for step in simulated["critical_path"]}
+    computing = {node.key for node in flow.nodes if node.kind == "computes"}
     whole = max(task["end_cycle"] for task in simulated["tasks"]) or 1
     bars = [
-        _bar(task, kernels, waits.get(task["task"]), ends, whole, task["task"] in critical)
+        _bar(
+            task, kernels.get(task["task"], ""), waits.get(task["task"]), ends, whole,
+            critical=task["task"] in critical, computes=kernels.get(task["task"]) in computing,
+        )
         for task in sorted(simulated["tasks"], key=lambda t: (t["first_token_cycle"], t["end_cycle"]))
-    ]
-    return bars, whole
+    ]  # fmt: skip
+    return sorted(bars, key=lambda bar: not bar.computes), whole
 
 
 def _bar(
-    task: Document, kernels: Mapping[str, str], stall: Document | None, ends: Mapping[str, FlowEdge], whole: int,
-    critical: bool,
+    task: Document, kernel: str, stall: Document | None, ends: Mapping[str, FlowEdge], whole: int, *,
+    critical: bool, computes: bool,
 ) -> TimeBar:  # fmt: skip
     start, first, end = (task[key] for key in ("start_cycle", "first_token_cycle", "end_cycle"))
     busy, waited = task["busy_cycles"], task["waited_cycles"]
     title = f"{task['task']}: first token in cycle {first:,}, done in {end:,}; busy {busy:,}, waiting {waited:,} cycles"
     return TimeBar(
         task=task["task"],
-        kernel=kernels.get(task["task"], ""),
+        kernel=kernel,
         start=round(100 * start / whole, 3),
         first=round(100 * first / whole, 3),
         width=round(max(0.25, 100 * (end - first) / whole), 3),
@@ -229,6 +235,7 @@ def _bar(
         title=title,
         waits="" if stall is None else f"{stall['cycles']:,} cycles {_for(stall, ends)}",
         critical=critical,
+        computes=computes,
     )
 
 

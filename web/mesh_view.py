@@ -68,7 +68,8 @@ def mesh_svg(record: Document) -> str:
         x, y = _EDGE + 110 * (at % 8), _EDGE + rows * _STEP + 20 * (at // 8)
         shapes.append(f'<text x="{x}" y="{y}">{escape(str(name))} {float(carried):.0%}</text>')
     count = len(record["channels"])
-    width, height = max(140 + columns * _STEP, 140 + 110 * min(8, count)), 160 + rows * _STEP + 20 * (count // 8)
+    width = max(2 * _EDGE + (columns - 1) * _STEP, _EDGE + 110 * min(8, count) - 40)
+    height = _EDGE + rows * _STEP + 20 * -(-count // 8)
     words = f"{record['kernel']} on {record['title']}: {record['cycles']:,.0f} cycles [simulated]"
     return _svg(width, height, words, shapes)
 

@@ -286,7 +286,8 @@ def _step(one: Neighbour) -> str:
 
 def _mattered(importances: Sequence[Importance], figure: str, tried: Sequence[ExplainedTrial]) -> str:
     if len(tried) < (needed := needed_trials(tried)):
-        return f"{len(tried)} trials are too few to say which parameters mattered ({needed} are needed)."
+        count = "1 trial is" if len(tried) == 1 else f"{len(tried)} trials are"
+        return f"{count} too few to say which parameters mattered ({needed} are needed)."
     word = _name_of(figure)
     strong = [one for one in importances if one.share >= 0.01][:3]
     if not strong:

@@ -15,12 +15,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from penstock.services.settings import Settings
 from tests.web.browser import chromium
 
 DESK = {"width": 1200, "height": 860}
 PHONE = {"width": 390, "height": 844}
 QUALITY = 80
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
+_PLACES = {str(FOLDER.parents[1]): "/opt/penstock", str(Settings.from_environment().home): "/var/lib/penstock"}
+"""Where this checkout and the service's data lie is nothing for a picture of the documentation."""
+_ELSEWHERE = """places => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode())
+    for (const [here, there] of Object.entries(places))
+      walker.currentNode.data = walker.currentNode.data.replaceAll(here, there);
+}"""
 
 
 def main(link: str, folder: Path = FOLDER) -> None:
@@ -42,6 +51,12 @@ def main(link: str, folder: Path = FOLDER) -> None:
             _take(page, base + path, folder / name)
         _take(page, f"{base}{designed['page']}/design", folder / "timeline", "#timeline")
         _take(page, f"{base}{designed['page']}/design", folder / "treemap", "#area")
+        for part in ("mesh", "mapping"):  # of task programs
+            for run in (one for one in whole if one["model"]["kind"] == "tasks"):
+                page.goto(f"{base}{run['page']}/design")
+                if page.locator(f"#{part}").count():
+                    _save(page, folder / part, f"#{part}")
+                    break
         if _ask(page, f"{base}{asked['page']}/design"):
             _save(page, folder / "what-if", "#what-if")
         for name, scheme, viewport in (("phone", "dark", PHONE), ("dark", "dark", DESK)):
@@ -94,6 +109,7 @@ def _take(page: Any, address: str, path: Path, part: str = "") -> None:
     page.goto(address)
     page.wait_for_load_state("load")
     page.wait_for_timeout(500)  # what scripts draw
+    page.evaluate(_ELSEWHERE, _PLACES)
     _save(page, path, part)
 
 

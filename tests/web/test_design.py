@@ -112,6 +112,20 @@ def test_a_design_has_a_page_with_the_code_of_each_layer(client: httpx.Client, s
     assert "no layer of that name" in client.get(address, params={"kernel": "<b>"}).text
 
 
+def test_the_timeline_begins_with_what_computes(client: httpx.Client, seeder: Seeder) -> None:
+    report = report_of(3)
+
+    def tasks() -> list[str]:
+        text = client.get(f"/runs/{seeder.finished_run(3, report=report).id}/design").text
+        card = text.split('id="timeline"')[1].split("</section>")[0]
+        return re.findall(r'data-kernel="[^"]*">(\w+)<|(what moves data)', card)
+
+    layers = [("blocks_0_layer0", ""), ("blocks_0_layer1", ""), ("blocks_0_layer2", "")]
+    assert tasks() == [*layers, ("", "what moves data"), ("load_x", ""), ("store_0", "")]
+    report["design"]["kernels"] = []  # as of a task program
+    assert tasks() == [("load_x", ""), *layers, ("store_0", "")]
+
+
 MESH = {
     "kernel": "gemm", "mesh": "m", "title": "2 x 1 <cores>", "clock_mhz": 100.0, "blocks": "M 8", "cycles": 1234.0,
     "modelled": 1300.0, "bound": 1000.0, "shown_cycles": 1234.0, "extents": [2, 1], "cores": [0.25, 0.5],
