@@ -1,7 +1,7 @@
 """Runs a core in Verilator with real data and says what came out and when: evidence `open-rtl`.
 
-Cycle 0 is the first after reset, in which `start` is given. A latency is the cycle after the last token or word of
-the first frame has left.
+Cycle 0 is the first after reset, in which `start` is given. A latency is the cycle after the one in which the first
+frame's last token or word leaves and all tasks are done.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class _Plan:
             if self._written(name):
                 words = decode((folder / f"m{number}.out").read_bytes(), users[0])
                 outputs[name] = words.reshape(-1, users[0].words, words.shape[1]) if self.one_by_one else words
-        times = (None, None, None) if deadlocked else self._times(ports)
+        times = (None, None, None) if deadlocked else self._times(ports, result["done"])
         occupancy = _probes(log, "occupancy")
         return RtlRun(
             outputs, result["cycles"], *times, tuple(result["done"]), ports, _probes(log, "high_water"), deadlocked,
@@ -267,8 +267,11 @@ class _Plan:
                 hint="this is a defect in the RTL backend; please report it",
             )  # fmt: skip
 
-    def _times(self, ports: Mapping[str, PortActivity]) -> tuple[int, int, int]:
-        """Latency and initial delay of the first frame, and the distance of the last two frames' ends."""
+    def _times(self, ports: Mapping[str, PortActivity], done: Sequence[int]) -> tuple[int, int, int]:
+        """Latency and initial delay of the first frame, and the distance of the last two frames' ends.
+
+        A frame ends when its last word has left and all tasks are done: one may still have something to finish.
+        """
         ends: list[NDArray[np.int64]] = []
         firsts: list[int] = []
         for port in self.design.ports:
@@ -288,7 +291,7 @@ class _Plan:
                 "bad-request", what="nothing ever leaves the core", where=self.design.top,
                 hint="simulate a core that writes a stream or a memory",
             )  # fmt: skip
-        last = np.max(ends, axis=0)
+        last = np.max([*ends, np.asarray(done[: self.frames]) + 1], axis=0)
         latency = int(last[0])
         return latency, min(firsts, default=latency), int(last[-1] - last[-2]) if self.frames > 1 else latency
 

@@ -173,8 +173,4 @@ def test_overlays_equal_at_every_level_and_take_the_simulated_cycles(name: str, 
     assert verify_rtl(lowered, core.answers(inputs), inputs).equal
     network = evaluator.assembler.network(lowered.design)
     simulated = simulate_design(network, evaluator.platform, evaluator.clock_mhz)
-    ran = core.run(inputs[0]).latency
-    assert ran is not None
-    late = simulated.latency - ran
-    # of norm_gemm's two loops in one pipeline the simulator thinks that the second waits for a round that it does not
-    assert 0 <= late < 70 if name == "norm_gemm" else late == 0
+    assert core.run(inputs[0]).latency == simulated.latency

@@ -15,19 +15,16 @@ module streaming #(parameter TOKENS = 16, LIMIT = 255) (
   logic [7:0] count;
   wire ce = ~y_tvalid | y_tready;
   assign x_tready = ce & (count < LIMIT);
+  assign done = y_tvalid & y_tready & (count == TOKENS - 1);
   always_ff @(posedge clk) begin
-    done <= 1'b0;
     if (ce) begin
       for (int i = 0; i < 3; i++) tripled[i] <= 12'(3 * $signed(x_tdata[i]));
       for (int i = 0; i < 3; i++) y_tdata[i] <= tripled[i] - 12'd1;
       valid <= x_tvalid & x_tready;
       y_tvalid <= valid;
     end
-    if (y_tvalid & y_tready) begin
-      count <= count == TOKENS - 1 ? 0 : count + 1;
-      done <= count == TOKENS - 1;
-    end
-    if (rst) begin valid <= 0; y_tvalid <= 0; count <= 0; done <= 0; end
+    if (y_tvalid & y_tready) count <= count == TOKENS - 1 ? 0 : count + 1;
+    if (rst) begin valid <= 0; y_tvalid <= 0; count <= 0; end
   end
 `ifdef PENSTOCK_PROBES
   final $display("penstock.high_water inner %0d", 7);
@@ -52,6 +49,7 @@ module adding (
   assign b_we = fetched;
   assign b_addr = j;
   assign b_wdata = a_rdata + offset[j];
+  assign done = fetched & j == 7;
   wire last = busy & i == 7;
   wire begins = (waiting != 0) & (~busy | last);
   always_ff @(posedge clk) begin
@@ -60,8 +58,7 @@ module adding (
     if (busy) i <= i + 1;
     if (last) busy <= 0;
     if (begins) busy <= 1;
-    done <= fetched & j == 7;
-    if (rst) begin waiting <= 0; busy <= 0; i <= 0; fetched <= 0; done <= 0; end
+    if (rst) begin waiting <= 0; busy <= 0; i <= 0; fetched <= 0; end
   end
 endmodule
 """
