@@ -18,7 +18,7 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import DIES, shortage
 from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.lanes.neighbours import follow
-from penstock.dse.space.external import PREFETCH
+from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import BUILT, BURST, CAPPED, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE, WALK, Allowance
 from penstock.dse.space.grouping import BUDGET, GREEDY
 from penstock.dse.space.tiling import Choices, Params, Value
@@ -131,6 +131,7 @@ class _Descent:
             best = self._best_of(self._capped(best), best)
             best = self._best_of(self._other_multipliers(best.params), best)
             best = self._best_of(self._shared_out(best), best)
+            best = self._best_of(self._striped(best), best)
             best = self._best_of(self._regrouped(best), best)
             for moves in (self._small_moves, self._other_walks, self._small_moves):
                 for op in self.leading:
@@ -214,6 +215,15 @@ class _Descent:
             for ahead in self.choices.get(PREFETCH, (None,)):
                 more = {} if ahead is None else {PREFETCH: ahead}
                 yield {**best.params, IN_TURN: in_turn, **more}
+
+    def _striped(self, best: Evaluation) -> Iterator[State]:
+        """Tensors over half as many banks, or twice as many: what is joined of fewer needs fewer lanes and wires."""
+        banks = self.choices.get(STRIPES, ())
+        if (here := best.params.get(STRIPES)) in banks:
+            place = banks.index(here)
+            yield from (
+                {**best.params, STRIPES: n} for n in (*banks[max(0, place - 1) : place], *banks[place + 1 : place + 2])
+            )
 
     def _capped(self, best: Evaluation) -> Iterator[State]:
         """All kernels with few lanes along their outermost dims, so that each begins soon after the one before."""

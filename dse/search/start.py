@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from penstock.compiler.errors import PenstockError
 from penstock.dse.bounds.bound import GoalBounds, LowerBound
@@ -15,6 +16,7 @@ from penstock.dse.search.effort import QUICKLY_MODELLED, near_enough, usual_tria
 from penstock.dse.search.fill import LANES, fill, fits
 from penstock.dse.search.sampler_kinds import sampler_kind
 from penstock.dse.search.samplers import within
+from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import FITTED, SHARE
 from penstock.dse.space.grouping import BUDGET, FUSED, GREEDY
 from penstock.dse.space.tasks import MAPPING
@@ -27,8 +29,10 @@ _SMALLER = (70, 55, 40, 28, 20, 14, 10, 7, 5, 3, 2, 1)
 """Percent of the limits at which the best walks are tried too: the other end of the Pareto front."""
 _SMALLER_OF_MANY = (40, 14, 5)
 """Of models of many kernels, whose designs take a second or two to model."""
-_MOST_PLACED = 5
-"""Sizes of the best that are divided among the dies, as exactly as a finished design is, until one can be."""
+_MOST_PLACED = 8
+"""Relatives of the best that are divided among the dies, as exactly as a finished design is, until one can be."""
+_FEWER_OF = {SHARE: 4, STRIPES: 2, PREFETCH: 2}
+"""How many smaller values of a parameter these take."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +91,35 @@ def starting_settings(
 
 
 def _divisible(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -> list[dict[str, Value]]:
-    """Where the best finds no place on the dies, the largest of its kind that does: limits of the chip know no dies."""
-    if len(evaluator.platform.dies) == 1:
+    """Where the best finds no place on the dies, the best of its kind that does: limits of the chip know no dies.
+
+    Smaller ones do, and those whose tensors pass through fewer banks or wait in shallower FIFOs: wires between dies are
+    short where the words of many banks are joined.
+    """
+    if len(evaluator.platform.dies) == 1 or _finds_a_place(evaluator, best):
         return []
-    shares = sorted((int(share) for share in choices[SHARE] if int(share) <= int(best[SHARE])), reverse=True)
-    for share in shares[:_MOST_PLACED]:
-        params: dict[str, Value] = {**best, SHARE: share}
-        if _finds_a_place(evaluator, params):
-            return [params] if share != best[SHARE] else []
+    changes: list[dict[str, Value]] = [{SHARE: share} for share in _below(SHARE, best, choices)]
+    if STRIPES in choices:
+        banks, ahead = ([best[name], *_below(name, best, choices)] for name in (STRIPES, PREFETCH))
+        changes += [{STRIPES: n, PREFETCH: kib} for n, kib in product(banks, ahead)][1:]
+    found = [one for change in changes if (one := _assumed(evaluator, {**best, **change})) is not None and one.feasible]
+    for one in sorted(found, key=lambda one: one.values)[:_MOST_PLACED]:
+        if _finds_a_place(evaluator, one.params):
+            return [dict(one.params)]
     return []
+
+
+def _below(name: str, best: Params, choices: Choices) -> list[Value]:
+    """The next smaller values of a parameter, the largest first."""
+    smaller = [value for value in choices[name] if int(value) < int(best[name])]
+    return sorted(smaller, key=int, reverse=True)[: _FEWER_OF[name]]
+
+
+def _assumed(evaluator: Evaluator, params: Params) -> Evaluation | None:
+    try:
+        return evaluator.assume(params)
+    except PenstockError:  # its trial would say why
+        return None
 
 
 def _finds_a_place(evaluator: Evaluator, params: Params) -> bool:

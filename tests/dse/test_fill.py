@@ -6,13 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.search import start
 from penstock.dse.search.fill import LANES, fill
 from penstock.dse.search.start import plan, starting_settings
 from penstock.dse.space import fitted
+from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import SHARE, SHARES
+from penstock.dse.space.options import TilingOptions
 from penstock.profiling.network import TaskNetwork
 from tests.compiler.designs import Dense, build_network
 
@@ -84,6 +87,43 @@ def test_a_search_starts_with_a_design_that_finds_a_place_on_the_dies(monkeypatc
     assert dies.figures.resources.dsp <= most < chip.figures.resources.dsp
     larger = [share for share in SHARES if int(placed[SHARE]) < share]
     assert all(evaluator.evaluate({**best, SHARE: share}).figures.resources.dsp > most for share in larger)
+
+
+def test_where_many_banks_find_no_place_fewer_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words of many banks take wires between dies: the best design of fewer comes second, not one of fewer lanes."""
+    network = build_network("float32", 16, 64, (Dense(128, False, False), Dense(64, False, False)), seed=1)
+    evaluator = Evaluator.create(network, "u55c", options=TilingOptions(weights="stream"))
+    first, *_ = starting_settings(evaluator)[0]
+    most = int(first[STRIPES])
+    assert most > 2
+    refused = list[Design]()
+
+    def refuse_many(_network: TaskNetwork, _platform: object, _library: object, design: Design, **_: object) -> None:
+        if design.stripes >= most:
+            refused.append(design)
+            raise PenstockError(code="does-not-fit", what="short of wires", where="dies", hint="take fewer")
+
+    monkeypatch.setattr(start, "place", refuse_many)
+    best, placed, *_ = starting_settings(evaluator)[0]
+    assert best == first
+    assert refused
+    assert int(placed[STRIPES]) in (most // 2, most // 4)
+    assert {**placed, STRIPES: most, PREFETCH: best[PREFETCH]} == best
+    value = evaluator.evaluate(placed).values
+    for stripes in (most // 2, most // 4):
+        assert value <= evaluator.evaluate({**best, STRIPES: stripes}).values
+
+
+def test_a_search_tries_other_numbers_of_banks() -> None:
+    """The best of all is looked at with half and with twice as many, whatever it began with."""
+    network = build_network("float32", 16, 64, (Dense(128, False, False), Dense(64, False, False)), seed=1)
+    evaluator = Evaluator.create(network, "u55c", options=TilingOptions(weights="stream"))
+    best, *_ = starting_settings(evaluator)[0]
+    banks = evaluator.space.choices[STRIPES]
+    place = banks.index(best[STRIPES])
+    found = evaluator.evaluate(best)
+    for stripes in (*banks[place - 1 : place], *banks[place + 1 : place + 2]):
+        assert found.values <= evaluator.evaluate({**best, STRIPES: stripes}).values
 
 
 def test_a_model_of_more_kernels_than_are_fitted_one_by_one_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
