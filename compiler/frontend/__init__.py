@@ -20,7 +20,7 @@ from penstock.compiler.reference import (
 if TYPE_CHECKING:
     from penstock.compiler.program import Program
 
-__all__ = ["ModelReference", "import_model", "make_context", "parse_reference"]
+__all__ = ["ModelReference", "check_weights", "import_model", "make_context", "parse_reference"]
 
 
 def import_model(reference: str, *, weights: bool = True) -> Program:
@@ -48,3 +48,11 @@ def import_model(reference: str, *, weights: bool = True) -> Program:
     if isinstance(parsed, LayersReference):
         return import_layers(load_model(parsed.model, weights=weights), parsed.path)
     return import_loaded(load_model(parsed, weights=weights))
+
+
+def check_weights(reference: str) -> None:
+    """Refuse what `import_model` would for its numbers, after an import with shapes only. It runs the user's code."""
+    parsed = parse_reference(reference)
+    from penstock.compiler.frontend.given_tensors import check_given
+
+    check_given(parsed)

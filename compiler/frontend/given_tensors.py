@@ -15,6 +15,8 @@ from torch.nn.parameter import is_lazy
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.loaded import LoadedModel
+from penstock.compiler.frontend.loader import load_model
+from penstock.compiler.reference import LayersReference, ModelReference
 
 _TAKEN = (torch.float32, torch.int64, torch.int32, torch.bool)
 _CONVERTED = (torch.float16, torch.bfloat16, torch.float64)
@@ -39,6 +41,8 @@ def check_tensors(model: LoadedModel) -> None:
     """Refuses the first tensor that no model can be computed with."""
     for name, tensor in _given(model):
         _check_tensor(name, tensor, model.reference)
+        if model.has_weights and tensor.is_floating_point():
+            _check_numbers(name, tensor, model.reference)
 
 
 def _in_float32(module: nn.Module) -> nn.Module:
@@ -47,6 +51,12 @@ def _in_float32(module: nn.Module) -> nn.Module:
 
 def _converted(value: torch.Tensor) -> torch.Tensor:
     return value.float() if value.dtype in _CONVERTED else value
+
+
+def check_given(reference: ModelReference) -> None:
+    """The same of a model that has been looked at by its shapes alone, without importing it anew."""
+    model = reference.model if isinstance(reference, LayersReference) else reference
+    check_tensors(in_float32(load_model(model)))
 
 
 def _given(model: LoadedModel) -> Iterator[tuple[str, torch.Tensor]]:
@@ -87,6 +97,20 @@ def _check_tensor(name: str, tensor: torch.Tensor, where: str) -> None:
             "are converted; quantisation is Penstock's own step",
             hint="use .long() if it counts or indexes, .float() if it is computed with" if integral
             else "give real numbers, as float32",
+        )  # fmt: skip
+
+
+def _check_numbers(name: str, tensor: torch.Tensor, where: str) -> None:
+    """Answers of such a model would equal PyTorch's, and mean nothing. Constants may hold the infinities of a mask."""
+    with torch.no_grad():
+        if bool(torch.isfinite(tensor.sum(dtype=torch.float64))):
+            return
+        odd = ~torch.isfinite(tensor) if tensor.requires_grad else torch.isnan(tensor)
+        count = int(odd.sum())
+    if count:
+        raise PenstockError(
+            code="not-finite", what=f"{name} holds NaN or infinity in {count} of its {tensor.numel()} places",
+            where=where, limit="weights and inputs are finite numbers", hint="train, convert or load the weights anew",
         )  # fmt: skip
 
 

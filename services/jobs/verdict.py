@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import prod
 
 from penstock.compiler.analysis.graph import Graph, read_graph
 from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend import import_model
+from penstock.compiler.frontend import check_weights, import_model
 from penstock.compiler.package.sections import host_section, port_section
 from penstock.compiler.package.verdict import AcceleratorOperation, Estimate, ModelSize, ModelVerdict, Refusal
 from penstock.compiler.pipeline import prepare
@@ -17,12 +18,15 @@ from penstock.compiler.pipeline.check_quantised import check_quantised, errors_o
 from penstock.compiler.pipeline.layer_numbers import LayerError
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
+from penstock.compiler.reference import LayersReference, LibraryReference, ZooReference, parse_reference
 from penstock.compiler.scalars.number_types import type_bits
 from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.least_room import check_room
 from penstock.services.jobs.model import check_reference
 
+_MOST_READ = 1 << 26
+"""Parameters whose numbers are looked at in passing; of larger models only the shapes are, and a note says so."""
 _BRAM18_BYTES, _URAM_BYTES = 18 * 1024 // 8, 288 * 1024 // 8
 
 
@@ -76,10 +80,25 @@ def _imported(model: str, quantize: str | None) -> Program:
     """By its shapes where that does; numbers are needed to quantise, and by models that look at them."""
     if quantize is None:
         try:
-            return import_model(model, weights=False)
-        except Exception:  # noqa: BLE001  (what only fails without numbers is no refusal: the next line says)
+            program = import_model(model, weights=False)
+        except Exception:  # noqa: BLE001  (what only fails without numbers is no refusal: the last line says)
             pass
+        else:
+            return program if program.has_weights else _with_its_numbers_seen(model, program)
     return import_model(model)
+
+
+def _with_its_numbers_seen(model: str, program: Program) -> Program:
+    """NaN weights and those on the meta device have good shapes; numbers that Penstock draws itself are good too."""
+    reference = parse_reference(model)
+    reference = reference.model if isinstance(reference, LayersReference) else reference
+    if isinstance(reference, LibraryReference | ZooReference) and "weights" not in dict(reference.options):
+        return program
+    if sum(value.size for value in program.params.values()) <= _MOST_READ:
+        check_weights(model)
+        return program
+    note = f"the weights' numbers were not looked at: the model has more than {_MOST_READ:,}"
+    return replace(program, notes=(*program.notes, note))
 
 
 def _imported_facts(program: Program) -> dict[str, object]:

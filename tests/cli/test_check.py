@@ -37,6 +37,15 @@ def model():
 def refused():
     return Refused(), torch.randn(2, 4)
 
+def meta():
+    with torch.device("meta"):
+        return nn.Linear(4, 3), torch.randn(2, 4, device="cpu")
+
+def not_a_number():
+    layer = nn.Linear(4, 3)
+    layer.weight.data[0, 1] = float("nan")
+    return layer, torch.randn(2, 4)
+
 def broken():
     raise RuntimeError("no such luck")
 """
@@ -62,6 +71,18 @@ def test_it_says_what_runs_where(source: Path, capsys: pytest.CaptureFixture[str
     assert verdict["size"]["weight_bytes"] == 4 * verdict["size"]["parameters"]
     assert verdict["estimate"]["evidence"] == "modelled"
     assert verdict["estimate"]["latency_cycles"] > 0
+
+
+@pytest.mark.parametrize(("name", "what"), [
+    ("meta", "parameter 'weight' is on meta: it has no numbers"),
+    ("not_a_number", "parameter 'weight' holds NaN or infinity in 1 of its 12 places"),
+])  # fmt: skip
+def test_weights_without_numbers_are_refused(
+    name: str, what: str, source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["check", f"{source}:{name}", "--json"]) != 0
+    verdict = json.loads(capsys.readouterr().out)
+    assert [one["what"] for one in verdict["refusals"]] == [what]
 
 
 def test_weights_are_counted_as_they_are_stored(source: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,18 @@ def test_a_half_precision_model_keeps_what_it_shares() -> None:
     program = import_module(nn.Sequential(first, nn.ReLU(), second).half(), seeded((2, 4)))
     assert sorted(program.params) == ["0.bias", "0.weight", "2.bias"]
     answers_as_pytorch(program)
+
+
+def spoilt(module: nn.Linear, number: float) -> nn.Module:
+    with torch.no_grad():
+        module.weight[1, 2] = number
+    return module
+
+
+def spoilt_norm() -> nn.Module:
+    norm = nn.BatchNorm1d(4)
+    norm.get_buffer("running_mean")[3] = math.nan
+    return norm
 
 
 def tied() -> nn.Module:
@@ -139,6 +152,21 @@ REFUSED: dict[str, tuple[Any, torch.Tensor, str, str]] = {
         FLOATS, "unsupported-layout", "parameter 'w' is sparse_coo",
     ),
     "no numbers": (lazy, FLOATS, "unsupported-device", "parameter 'weight' is on meta: it has no numbers"),
+    "not a number": (
+        lambda: spoilt(nn.Linear(4, 2), math.nan), FLOATS, "not-finite",
+        "parameter 'weight' holds NaN or infinity in 1 of its 8 places",
+    ),
+    "an infinite weight": (
+        lambda: spoilt(nn.Linear(4, 2), math.inf), FLOATS, "not-finite",
+        "parameter 'weight' holds NaN or infinity in 1 of its 8 places",
+    ),
+    "not a number in a buffer": (
+        spoilt_norm, FLOATS, "not-finite", "buffer 'running_mean' holds NaN or infinity in 1 of its 4 places",
+    ),
+    "not a number as an input": (
+        lambda: nn.Linear(4, 2), torch.full((2, 4), math.nan), "not-finite",
+        "example input 0 holds NaN or infinity in 8 of its 8 places",
+    ),
     "no shape": (lambda: nn.LazyLinear(2), FLOATS, "uninitialised", "parameter 'weight' has no shape yet"),
     "a keyword of Python": (
         lambda: nn.ModuleDict({"in": nn.Linear(4, 2)}), FLOATS, "layer-name", "the layer 'in' is called as a keyword",
