@@ -38,11 +38,18 @@ class Spread:
     below: Array
     typical: float = 0.0
     """The median magnitude of those that are not zero."""
+    smallest_row: float = 0.0
+    """The largest magnitude of the row (along the last dimension) that has the smallest, rows of zeros apart."""
 
     @property
     def uneven(self) -> bool:
         """Whether most numbers are so far below the largest that eight bits leave three or fewer for them."""
         return 0.0 < self.typical * _UNLIKE < self.largest
+
+    @property
+    def uneven_rows(self) -> bool:
+        """Whether a row is so far below the others, as a class token is, that eight bits leave it seven levels."""
+        return 0.0 < self.smallest_row * _UNLIKE < self.largest
 
     @property
     def largest(self) -> float:
@@ -55,14 +62,19 @@ class Spread:
         near = values[values >= -_FAR_BELOW]
         some = np.abs(values[values != 0])
         typical = float(np.median(some)) if some.size else 0.0
-        return Spread(layer, float(np.max(near, initial=0.0)), float(-np.min(near, initial=0.0)), _ends(below), typical)
+        rows = np.max(np.abs(values), axis=-1) if values.ndim > 1 and values.size else np.zeros(0)
+        return Spread(
+            layer, float(np.max(near, initial=0.0)), float(-np.min(near, initial=0.0)), _ends(below), typical,
+            float(np.min(rows[rows > 0], initial=np.inf)) if np.any(rows > 0) else 0.0,
+        )  # fmt: skip
 
     def joined(self, other: Spread) -> Spread:
         """Of the numbers of both; typical is the smaller, so that neither is left too few levels unnoticed."""
         typical = [x for x in (self.typical, other.typical) if x > 0.0]
+        rows = [x for x in (self.smallest_row, other.smallest_row) if x > 0.0]
         return Spread(
             self.layer, max(self.highest, other.highest), max(self.lowest_near, other.lowest_near),
-            _ends(np.union1d(self.below, other.below)), min(typical, default=0.0),
+            _ends(np.union1d(self.below, other.below)), min(typical, default=0.0), min(rows, default=0.0),
         )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from penstock.compiler.program import Port, Quantisation, Signature
 from penstock.compiler.transforms.calibrate import measure_spreads, not_finite
 from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
 from penstock.compiler.transforms.find_masks import find_masks
+from penstock.compiler.transforms.find_norm_rows import find_norm_rows
 from penstock.compiler.transforms.generics import is_reduction
 from penstock.compiler.transforms.parts import moves_data
 from penstock.compiler.transforms.quantise_elementwise import quantise_elementwise
@@ -55,7 +56,8 @@ def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
     _share_state(editor, ranges)
     share_ranges(editor, ranges)
     uneven = {value for value, spread in spreads.items() if spread.uneven}
-    state = Quantiser(editor, ranges, masks, uneven, weight_bits)
+    rows = find_norm_rows(editor, {value for value, spread in spreads.items() if spread.uneven_rows})
+    state = Quantiser(editor, ranges, masks, uneven, rows, weight_bits)
     _quantise_inputs(state)
     for op in list(editor.block.ops):
         if moves_data(op):

@@ -42,6 +42,8 @@ def quantise_reduction(state: Quantiser, op: linalg.GenericOp) -> None:
         if len(terms) != 1:
             raise _unsupported(op)
         _maximum(state, op, terms[0])
+    elif any(op.inputs[t] in state.norm_rows for t in terms):
+        _sum_of_floats(state, op)
     else:
         _sum_of_products(state, op, terms)
 
@@ -83,6 +85,14 @@ def _maximum(state: Quantiser, op: linalg.GenericOp, position: int) -> None:
     new = insert_reduction(op, [source], maps, block, I8, int(np.rint(lowest)))
     scale = np.full((1,) * len(shape_of(op.results[0])), code.scale.flat[0])
     state.define(op.results[0], new, Code(scale, code.bound, 8, code.left_out))
+
+
+def _sum_of_floats(state: Quantiser, op: linalg.GenericOp) -> None:
+    """A norm's sum of rows that stayed f32, which stays f32 too: the same operation on the new values."""
+    new = op.clone({value: state.values[value] for value in op.inputs})
+    assert op.parent is not None
+    op.parent.insert_ops_before([new], op)
+    state.define(op.results[0], new, None)
 
 
 def _sum_of_products(state: Quantiser, op: linalg.GenericOp, terms: list[int]) -> None:

@@ -48,6 +48,8 @@ class Quantiser:
     masks: dict[SSAValue, Mask] = field(default_factory=dict[SSAValue, "Mask"])
     uneven: set[SSAValue] = field(default_factory=set[SSAValue])
     """Old values that one scale would leave too few levels for most of their numbers."""
+    norm_rows: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Old values with rows far below the others that a norm makes like the others again (`find_norm_rows`)."""
     weight_bits: int = 8
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Old value to new value."""

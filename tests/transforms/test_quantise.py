@@ -11,12 +11,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
+from xdsl.dialects.builtin import f32
+from xdsl.dialects.linalg import ops as linalg
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.loaded import LoadedEvaluation
 from penstock.compiler.interpreter.linalg import run, run_rows
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.canonicalise import quantise, simplify
+from penstock.compiler.transforms.generics import is_reduction
 from penstock.compiler.zoo.mlp import Mlp
 from tests.frontend.models import Lambda, import_module, make, seeded
 from tests.goldens import check_golden
@@ -196,6 +199,34 @@ def test_a_model_of_zeros_is_zero() -> None:
         layer.bias.zero_()
     (ours,) = answers(quantised(layer, torch.zeros(2, 8)))
     assert not ours.any()
+
+
+class TokenBefore(nn.Module):
+    """A class token of zeros before rows of numbers, places added, and a norm: as a vision transformer begins."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token, self.places = nn.Parameter(torch.zeros(1, 16)), nn.Parameter(torch.randn(5, 16) * 0.02)
+        self.norm, self.first, self.last = nn.LayerNorm(16), nn.Linear(16, 24), nn.Linear(24, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.cat((self.token, x)) + self.places
+        return x + self.last(nn.functional.gelu(self.first(self.norm(x))))
+
+
+def test_a_row_far_below_the_others_keeps_its_numbers_for_a_norm() -> None:
+    program = quantised(make(TokenBefore), seeded((4, 16)))
+    assert program.samples is not None
+    wanted, got = program.samples.outputs[0], answers(program)[0]
+    assert np.max(np.abs(got[0] - wanted[0])) < 0.05 * np.max(np.abs(wanted[0])), "the token's row"
+    assert np.max(np.abs(got - wanted)) < 0.03 * np.max(np.abs(wanted))
+
+
+def test_rows_that_are_alike_stay_in_eight_bits_for_a_norm() -> None:
+    program = quantised(make(lambda: nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16))), seeded((4, 16)))
+    squares = [op for op in program.module.walk() if isinstance(op, linalg.GenericOp) and is_reduction(op)]
+    assert squares
+    assert all(x.type.get_element_type() != f32 for op in squares for x in op.inputs)  # type: ignore[attr-defined]
 
 
 def test_calibration_inputs_decide_the_scales() -> None:
