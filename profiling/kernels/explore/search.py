@@ -1,0 +1,275 @@
+"""A kernel's loops split, ordered, tiled, pipelined and its arrays cut, so that it is fast within limits.
+
+Every candidate is judged as `penstock analyse` judges it: schedules and area as predicted, cycles simulated.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.area import Area, area_of
+from penstock.compiler.hls_in.delays import Delays
+from penstock.compiler.hls_in.elaborate import read_kernel
+from penstock.compiler.hls_in.parsing import parse
+from penstock.compiler.hls_in.timed import time_kernel
+from penstock.compiler.hls_in.to_nests import KernelArgument, nests_of_kernel
+from penstock.compiler.simulator import VITIS, simulate
+from penstock.profiling.kernels.analysis import delays_of
+from penstock.profiling.kernels.explore.loop_tree import Node
+from penstock.profiling.kernels.explore.moves import Banks, Nest, Shape, banks_of, joined, nests_of, shaped
+from penstock.profiling.kernels.explore.source import KernelSource, read_source
+from penstock.profiling.kernels.values import random_memories, source_program
+
+TRIALS = 60
+_MOST_LANES = 256
+_MOST_BANKS = 512
+_AT_EACH_WIDTH = 4
+RESOURCES = ("dsp", "lut", "ff", "bram18")
+
+
+@dataclass(frozen=True)
+class NestLine:
+    """What was done to a nest: loops from the outermost, lanes of each variable."""
+
+    line: int
+    source: tuple[str, ...]
+    order: tuple[str, ...]
+    lanes: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class ExploredKernel:
+    """Cycles are simulated on predicted schedules, area is modelled. `equal` says what g++ computed of both sources."""
+
+    kernel: str
+    top: str
+    part: str
+    clock_mhz: float
+    text: str
+    latency_before: int
+    latency: int
+    area_before: Mapping[str, int]
+    area: Mapping[str, int]
+    limits: Mapping[str, int]
+    nests: tuple[NestLine, ...]
+    trials: int
+    compared: int
+    different: int
+
+    @property
+    def equal(self) -> bool:
+        return self.different == 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {**{k: v for k, v in asdict(self).items() if k != "text"}, "evidence": "simulated", "equal": self.equal}
+
+
+@dataclass(frozen=True)
+class _Judged:
+    latency: int
+    area: Area
+
+
+@dataclass(frozen=True)
+class _State:
+    shapes: Mapping[tuple[int, ...], Shape]
+    judged: _Judged
+
+
+def explore_kernel(
+    path: Path, top: str, clock_mhz: float = 300.0, part: str = "xcu280-fsvh2892-2L-e",
+    limits: Mapping[str, int] | None = None, *, trials: int = TRIALS, seed: int = 0,
+) -> ExploredKernel:  # fmt: skip
+    """The fastest of the sources tried that computes the same and stays within the limits."""
+    delays = delays_of(part, clock_mhz)
+    search = _Search(path, top, delays, limits or {}, trials)
+    before, found = search.run()
+    text = search.text(found.shapes)
+    compared, different = _compared(path, top, text, seed)
+    nests = tuple(_line(nest, found.shapes.get(nest.path, nest.plain)) for nest in search.nests)
+    return ExploredKernel(
+        path.name, top, part, clock_mhz, text, before.latency, found.judged.latency, asdict(before.area),
+        asdict(found.judged.area), dict(limits or {}), nests, search.tried, compared, different,
+    )  # fmt: skip
+
+
+def _line(nest: Nest, shape: Shape) -> NestLine:
+    names = tuple(span.variable for span in nest.spans)
+    return NestLine(
+        nest.loops[0].line, names, tuple(names[i] for i in shape.order),
+        {name: tile for name, tile in zip(names, shape.tiles, strict=True) if tile > 1},
+    )  # fmt: skip
+
+
+class _Search:
+    def __init__(self, path: Path, top: str, delays: Delays, limits: Mapping[str, int], trials: int) -> None:
+        self.top, self.delays, self.limits, self.most = top, delays, limits, trials
+        self.unit = parse(path)
+        self.original = self._judge(self.unit.sources.main.read_text("utf-8"))
+        self.source: KernelSource = read_source(self.unit, top)
+        self.nests = nests_of(self.source.nodes)
+        self.tried = 0
+        self._known: dict[str, _Judged | None] = {}
+
+    def run(self) -> tuple[_Judged, _State]:
+        plain = {nest.path: nest.plain for nest in self.nests}
+        first = self._try(plain)
+        if first is None:
+            raise PenstockError(
+                code="over-limit", what="the kernel is above the limits even with one operation of each kind at a time",
+                where=f"{self.unit.sources.main.name}:1:1",
+                limit=", ".join(f"{key} {value}" for key, value in self.limits.items()), hint="raise the limit",
+            )  # fmt: skip
+        state = first
+        by_work = sorted((n for n in self.nests if not n.body.opaque), key=lambda nest: -nest.iterations)
+        share = max(6, (self.most - self.tried) // max(1, len(by_work)))
+        for nest in by_work:
+            state = self._improved(state, nest, min(self.most, self.tried + share))
+        return self.original, state
+
+    def text(self, shapes: Mapping[tuple[int, ...], Shape]) -> str:
+        banks = self._banks(shapes)
+        nodes: tuple[Node, ...] = shaped(self.source.nodes, shapes, self.source.names)
+        return self.source.with_nodes(nodes, banks)
+
+    def _banks(self, shapes: Mapping[tuple[int, ...], Shape]) -> Banks:
+        return joined([banks_of(nest, shapes[nest.path]) for nest in self.nests if nest.path in shapes])
+
+    def _improved(self, state: _State, nest: Nest, until: int) -> _State:
+        """The best order first, then as many lanes as the limits allow, spread with the fewest banks."""
+        found = nest.dependences()
+        orders = nest.orders()
+        # a sum that stays in one word waits for itself: orders whose innermost loop moves on every word come first
+        written = [a for a in nest.body.touched if a.writes]
+        orders.sort(key=lambda order: any(_stays(a.index, nest.spans[order[-1]].variable) for a in written))
+        ways = [Shape(order, nest.plain.tiles) for order in orders[:6]]
+        tried = [one for one in (self._with(state, nest, shape, until) for shape in ways) if one is not None]
+        best = min([state, *tried], key=lambda s: s.judged.latency)
+        order = best.shapes[nest.path].order
+        lanes = self._most_lanes()
+        seen: set[Shape] = set()
+        while lanes > 1 and self.tried < until:
+            wide = [
+                shape for shape in self._shapes(nest, order, lanes)
+                if shape not in seen and nest.allows(shape, found)
+            ]  # fmt: skip
+            fits = False
+            ratio = 0.5
+            for shape in self._spread(best, nest, wide)[:_AT_EACH_WIDTH]:
+                seen.add(shape)
+                judged = self._judged({**best.shapes, nest.path: shape}, until)
+                if judged is None:
+                    continue
+                over = self._over(judged.area)
+                if over > 1:
+                    ratio = max(ratio, min(0.95, 1 / over))
+                    continue
+                fits = True
+                if judged.latency < best.judged.latency:
+                    best = _State({**best.shapes, nest.path: shape}, judged)
+            if fits:
+                break
+            lanes = int(lanes * ratio) if wide else lanes - max(1, lanes // 16)
+        return best
+
+    def _most_lanes(self) -> int:
+        dsp = self.limits.get("dsp")
+        return _MOST_LANES if dsp is None else max(2, min(_MOST_LANES, dsp // 2))
+
+    def _shapes(self, nest: Nest, order: tuple[int, ...], lanes: int) -> list[Shape]:
+        """Tiles that divide their loops, as many lanes as may be and at most a tenth fewer."""
+        ways = [[d for d in range(1, min(span.trip, lanes) + 1) if span.trip % d == 0] for span in nest.spans]
+        found = [Shape(order, tiles) for tiles in product(*ways) if prod(tiles) <= lanes]
+        found = [s for s in found if any(t < span.trip for t, span in zip(s.tiles, nest.spans, strict=True))]
+        most = max((s.lanes for s in found), default=1)
+        return [s for s in found if s.lanes > 1 and s.lanes * 10 >= most * 9]
+
+    def _spread(self, state: _State, nest: Nest, shapes: Sequence[Shape]) -> list[Shape]:
+        """Those with the fewest banks of all arrays first; what other nests ask of the same arrays counts too."""
+
+        def cost(shape: Shape) -> int:
+            banks = self._banks({**state.shapes, nest.path: shape})
+            names = {name for name, _ in banks}
+            return sum(prod(f for (name, _), f in banks.items() if name == one) for one in names)
+
+        priced = sorted(((cost(s), -s.lanes, s.tiles, s) for s in shapes), key=lambda row: row[:3])
+        return [row[3] for row in priced if row[0] <= _MOST_BANKS]
+
+    def _with(self, state: _State, nest: Nest, shape: Shape, until: int) -> _State | None:
+        shapes = {**state.shapes, nest.path: shape}
+        judged = self._judged(shapes, until)
+        return _State(shapes, judged) if judged is not None and self._over(judged.area) <= 1 else None
+
+    def _try(self, shapes: Mapping[tuple[int, ...], Shape]) -> _State | None:
+        judged = self._judged(shapes, self.most)
+        return _State(shapes, judged) if judged is not None and self._over(judged.area) <= 1 else None
+
+    def _over(self, area: Area) -> float:
+        used = asdict(area)
+        return max((used[key] / max(1, limit) for key, limit in self.limits.items()), default=0.0)
+
+    def _judged(self, shapes: Mapping[tuple[int, ...], Shape], until: int) -> _Judged | None:
+        text = self.text(shapes)
+        if text not in self._known:
+            if self.tried >= until:
+                return None
+            self.tried += 1
+            try:
+                self._known[text] = self._judge(text)
+            except PenstockError:
+                if self.tried == 1:  # what is refused as it stands is refused by name
+                    raise
+                self._known[text] = None
+        return self._known[text]
+
+    def _judge(self, text: str) -> _Judged:
+        sources = self.unit.sources
+        with tempfile.TemporaryDirectory(prefix="penstock-explore-") as scratch:
+            for file, old in sources.texts.items():
+                place = Path(scratch) / file.relative_to(sources.folder)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_text(text if file == sources.main else old)
+            kernel = read_kernel(Path(scratch) / sources.main.relative_to(sources.folder), self.top)
+        timed = time_kernel(kernel, self.delays)
+        result = simulate(timed.design, VITIS)
+        if result.deadlock is not None:
+            raise PenstockError(code="deadlock", what=str(result.deadlock), where=sources.main.name)
+        return _Judged(result.latency, area_of(timed, self.delays))
+
+
+def _stays(index: Sequence[Any], variable: str) -> bool:
+    return all(form is None or variable not in form.factors for form in index)
+
+
+def _compared(path: Path, top: str, text: str, seed: int) -> tuple[int, int]:
+    """Words that both sources leave in their arguments, and how many differ: compiled by g++, on random numbers."""
+    arguments = tuple(arguments_of(path, top))
+    memories = random_memories(arguments, seed)
+    with tempfile.TemporaryDirectory(prefix="penstock-explore-") as scratch:
+        work = Path(scratch)
+        new = work / path.name
+        new.write_text(text)
+        for header in path.parent.iterdir():
+            if header.suffix in (".h", ".hpp", ".hh") and header.is_file():
+                (work / header.name).write_bytes(header.read_bytes())
+        expected = source_program(path, top, arguments, work / "before").run(memories)
+        found = source_program(new, top, arguments, work / "after").run(memories)
+    compared = different = 0
+    for one in arguments:
+        bits = np.dtype(f"u{np.dtype(one.dtype).itemsize}")
+        apart = np.ascontiguousarray(expected[one.name]).view(bits) != np.ascontiguousarray(found[one.name]).view(bits)
+        compared, different = compared + apart.size, different + int(apart.sum())
+    return compared, different
+
+
+def arguments_of(path: Path, top: str) -> Iterator[KernelArgument]:
+    yield from nests_of_kernel(read_kernel(path, top)).arguments
