@@ -67,7 +67,9 @@ class AccessReader:
             case "if":
                 return self._all([["expression", tree[1], tree[2]], tree[3], tree[4]])
             case "expression":
-                return Accesses(tuple(self.expression(tree[2]))) if not _unknown(tree, self.pure) else self._opaque(tree)
+                return (
+                    Accesses(tuple(self.expression(tree[2]))) if not _unknown(tree, self.pure) else self._opaque(tree)
+                )
             case "group":
                 return self._declared(tree)
             case "label":

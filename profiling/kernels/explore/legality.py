@@ -56,7 +56,7 @@ def may_permute(found: set[Direction], order: Sequence[int]) -> bool:
 
 
 def may_tile(found: set[Direction], order: Sequence[int], tiles: Sequence[int]) -> bool:
-    """Whether the loops may be cut: those over tiles in this order, and in each tile its points in the source's order."""
+    """Whether the loops may be cut: those over tiles in this order, each with its points as in the source."""
     for direction in found:
         for parts in product(*(_cut(d, tiles[i]) for i, d in enumerate(direction))):
             whole = (*(parts[i][0] for i in order), *(part[1] for part in parts))

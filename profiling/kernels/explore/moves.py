@@ -69,7 +69,10 @@ class Nest:
 
 
 def split(nodes: Sequence[Node], around: tuple[Span, ...] = ()) -> tuple[Node, ...]:
-    """Each loop as several one after the other, wherever that changes no value; inner loops first."""
+    """Each loop as several one after the other, wherever that changes no value; inner loops first.
+
+    Statements beside each other are parted too: two sums of which each wants another loop innermost.
+    """
     made: list[Node] = []
     for node in nodes:
         if isinstance(node, Statement):
@@ -82,8 +85,6 @@ def split(nodes: Sequence[Node], around: tuple[Span, ...] = ()) -> tuple[Node, .
             if parts[-1] and _may_cut(body[:at], body[at:], (node.span,)):
                 parts.append([])
             parts[-1].append(one)
-        if not any(isinstance(one, Loop) for one in body):
-            parts = [list(body)]
         made += [replace(node, body=tuple(part), label=node.label if len(parts) == 1 else "") for part in parts]
     return tuple(made)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -20,8 +20,9 @@ from penstock.compiler.hls_in.area import Area, area_of
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.parsing import parse
+from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.timed import time_kernel
-from penstock.compiler.hls_in.to_nests import KernelArgument, nests_of_kernel
+from penstock.compiler.hls_in.to_nests import KernelArgument
 from penstock.compiler.simulator import VITIS, simulate
 from penstock.profiling.kernels.analysis import delays_of
 from penstock.profiling.kernels.explore.loop_tree import Node
@@ -29,10 +30,13 @@ from penstock.profiling.kernels.explore.moves import Banks, Nest, Shape, banks_o
 from penstock.profiling.kernels.explore.source import KernelSource, read_source
 from penstock.profiling.kernels.values import random_memories, source_program
 
-TRIALS = 60
+TRIALS = 160
 _MOST_LANES = 256
 _MOST_BANKS = 512
-_AT_EACH_WIDTH = 4
+_AT_EACH_WIDTH = 6
+_MOST_ORDERS = 6
+_LIGHT = 100
+"""A nest with so much less work than the largest is not looked at by itself."""
 RESOURCES = ("dsp", "lut", "ff", "bram18")
 
 
@@ -91,10 +95,11 @@ def explore_kernel(
 ) -> ExploredKernel:  # fmt: skip
     """The fastest of the sources tried that computes the same and stays within the limits."""
     delays = delays_of(part, clock_mhz)
+    arguments = tuple(arguments_of(path, top))
     search = _Search(path, top, delays, limits or {}, trials)
     before, found = search.run()
     text = search.text(found.shapes)
-    compared, different = _compared(path, top, text, seed)
+    compared, different = _compared(path, top, text, arguments, seed)
     nests = tuple(_line(nest, found.shapes.get(nest.path, nest.plain)) for nest in search.nests)
     return ExploredKernel(
         path.name, top, part, clock_mhz, text, before.latency, found.judged.latency, asdict(before.area),
@@ -129,11 +134,14 @@ class _Search:
                 where=f"{self.unit.sources.main.name}:1:1",
                 limit=", ".join(f"{key} {value}" for key, value in self.limits.items()), hint="raise the limit",
             )  # fmt: skip
-        state = first
         by_work = sorted((n for n in self.nests if not n.body.opaque), key=lambda nest: -nest.iterations)
-        share = max(6, (self.most - self.tried) // max(1, len(by_work)))
+        state = first
         for nest in by_work:
-            state = self._improved(state, nest, min(self.most, self.tried + share))
+            state = self._ordered(state, nest)
+        state = self._widened(state, by_work)
+        heavy = [n for n in by_work if n.iterations * _LIGHT >= by_work[0].iterations]
+        for at, nest in enumerate(heavy):
+            state = self._improved(state, nest, self.tried + (self.most - self.tried) // (len(heavy) - at))
         return self.original, state
 
     def text(self, shapes: Mapping[tuple[int, ...], Shape]) -> str:
@@ -144,41 +152,55 @@ class _Search:
     def _banks(self, shapes: Mapping[tuple[int, ...], Shape]) -> Banks:
         return joined([banks_of(nest, shapes[nest.path]) for nest in self.nests if nest.path in shapes])
 
-    def _improved(self, state: _State, nest: Nest, until: int) -> _State:
-        """The best order first, then as many lanes as the limits allow, spread with the fewest banks."""
-        found = nest.dependences()
+    def _ordered(self, state: _State, nest: Nest) -> _State:
+        """The fastest order. A sum that stays in one word waits for itself: orders that move on come first."""
+        stores = [a for a in nest.body.touched if a.writes]
         orders = nest.orders()
-        # a sum that stays in one word waits for itself: orders whose innermost loop moves on every word come first
-        written = [a for a in nest.body.touched if a.writes]
-        orders.sort(key=lambda order: any(_stays(a.index, nest.spans[order[-1]].variable) for a in written))
-        ways = [Shape(order, nest.plain.tiles) for order in orders[:6]]
-        tried = [one for one in (self._with(state, nest, shape, until) for shape in ways) if one is not None]
-        best = min([state, *tried], key=lambda s: s.judged.latency)
-        order = best.shapes[nest.path].order
+        orders.sort(key=lambda order: any(_stays(a.index, nest.spans[order[-1]].variable) for a in stores))
+        ways = [Shape(order, nest.plain.tiles) for order in orders[:_MOST_ORDERS]]
+        tried = [one for one in (self._with(state, nest, shape, self.most) for shape in ways) if one is not None]
+        return min([state, *tried], key=lambda s: s.judged.latency)
+
+    def _widened(self, state: _State, nests: Sequence[Nest]) -> _State:
+        """All nests as wide as each other, as wide as the limits allow: regions that run in turn share operators."""
         lanes = self._most_lanes()
+        legal = {nest.path: nest.dependences() for nest in nests}
+        while lanes > 1 and self.tried < self.most:
+            wide = state
+            for nest in nests:
+                shapes = self._shapes(nest, state.shapes[nest.path].order, lanes)
+                allowed = [s for s in shapes if nest.allows(s, legal[nest.path])]
+                for shape in self._spread(wide, nest, allowed)[:1]:
+                    wide = _State({**wide.shapes, nest.path: shape}, state.judged)
+            judged = self._judged(wide.shapes, self.most)
+            over = self._over(judged.area) if judged is not None else 2.0
+            if judged is not None and over <= 1:
+                return min(state, _State(wide.shapes, judged), key=lambda s: s.judged.latency)
+            lanes = min(lanes - 1, int(lanes * max(0.5, min(0.96, 1 / over))))
+        return state
+
+    def _improved(self, best: _State, nest: Nest, until: int) -> _State:
+        """More lanes for one nest, or as many in another shape, while the whole kernel is faster for it."""
+        found = nest.dependences()
+        now = best.shapes[nest.path]
+        lanes = min(self._most_lanes(), now.lanes * 2)
         seen: set[Shape] = set()
-        while lanes > 1 and self.tried < until:
-            wide = [
-                shape for shape in self._shapes(nest, order, lanes)
-                if shape not in seen and nest.allows(shape, found)
-            ]  # fmt: skip
-            fits = False
-            ratio = 0.5
+        while lanes > 1 and lanes * 2 > now.lanes and self.tried < until:
+            shapes = self._shapes(nest, now.order, lanes)
+            wide = [s for s in shapes if s not in seen and nest.allows(s, found)]
+            over = 0.0
             for shape in self._spread(best, nest, wide)[:_AT_EACH_WIDTH]:
                 seen.add(shape)
                 judged = self._judged({**best.shapes, nest.path: shape}, until)
+                over = self._over(judged.area) if judged is not None else 2.0
                 if judged is None:
                     continue
-                over = self._over(judged.area)
-                if over > 1:
-                    ratio = max(ratio, min(0.95, 1 / over))
-                    continue
-                fits = True
-                if judged.latency < best.judged.latency:
+                if over > 1.1:
+                    break
+                if over <= 1 and judged.latency < best.judged.latency:
                     best = _State({**best.shapes, nest.path: shape}, judged)
-            if fits:
-                break
-            lanes = int(lanes * ratio) if wide else lanes - max(1, lanes // 16)
+            least = min((s.lanes for s in wide), default=lanes)
+            lanes = min(least - 1, int(lanes * min(0.96, 1 / over)) if over > 1 else lanes)
         return best
 
     def _most_lanes(self) -> int:
@@ -202,7 +224,7 @@ class _Search:
             return sum(prod(f for (name, _), f in banks.items() if name == one) for one in names)
 
         priced = sorted(((cost(s), -s.lanes, s.tiles, s) for s in shapes), key=lambda row: row[:3])
-        return [row[3] for row in priced if row[0] <= _MOST_BANKS]
+        return _apart([row[3] for row in priced if row[0] <= _MOST_BANKS])
 
     def _with(self, state: _State, nest: Nest, shape: Shape, until: int) -> _State | None:
         shapes = {**state.shapes, nest.path: shape}
@@ -246,13 +268,19 @@ class _Search:
         return _Judged(result.latency, area_of(timed, self.delays))
 
 
+def _apart(shapes: list[Shape]) -> list[Shape]:
+    """The first two, then some from all over the list: what shares operations best need not have the fewest banks."""
+    step = max(1, len(shapes) // (_AT_EACH_WIDTH - 1))
+    first = [*shapes[:2], *shapes[step::step]]
+    return list(dict.fromkeys(first))
+
+
 def _stays(index: Sequence[Any], variable: str) -> bool:
     return all(form is None or variable not in form.factors for form in index)
 
 
-def _compared(path: Path, top: str, text: str, seed: int) -> tuple[int, int]:
+def _compared(path: Path, top: str, text: str, arguments: tuple[KernelArgument, ...], seed: int) -> tuple[int, int]:
     """Words that both sources leave in their arguments, and how many differ: compiled by g++, on random numbers."""
-    arguments = tuple(arguments_of(path, top))
     memories = random_memories(arguments, seed)
     with tempfile.TemporaryDirectory(prefix="penstock-explore-") as scratch:
         work = Path(scratch)
@@ -272,4 +300,22 @@ def _compared(path: Path, top: str, text: str, seed: int) -> tuple[int, int]:
 
 
 def arguments_of(path: Path, top: str) -> Iterator[KernelArgument]:
-    yield from nests_of_kernel(read_kernel(path, top)).arguments
+    """The top's arguments as a host gives them; all are compared."""
+    for name, what in read_kernel(path, top).arguments:
+        if isinstance(what, KernelStream):
+            raise _unheld(path, f"the stream {name!r}")
+        kind = {"float": "float32", "double": "float64", "half": "float16", "bool": "bool"}.get(what.kind)
+        if kind is None and what.kind == "int" and what.bits in (8, 16, 32, 64):
+            kind = f"int{what.bits}"
+        if kind is None:
+            raise _unheld(path, f"the type of {name!r}, {what.kind} of {what.bits} bits,")
+        is_array = isinstance(what, KernelArray)
+        yield KernelArgument(name, what.dims if is_array else (1,), kind, not is_array, is_array)
+
+
+def _unheld(path: Path, what: str) -> PenstockError:
+    return PenstockError(
+        code="not-explored", what=f"{what} as an argument", where=f"{path.name}:1:1",
+        limit="values are compared in arrays and numbers of float, double, half, bool and int of 8, 16, 32 or 64 bits",
+        hint="give the top such arguments",
+    )  # fmt: skip

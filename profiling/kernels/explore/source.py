@@ -14,7 +14,9 @@ from penstock.profiling.kernels.explore.accesses import AccessReader
 from penstock.profiling.kernels.explore.loop_tree import INDENT, BodyReader, Node, Statement, written
 from penstock.profiling.kernels.explore.moves import Banks, split
 
-_PURE = frozenset({"sqrt", "sqrtf", "fabs", "fabsf", "exp", "expf", "log", "logf", "pow", "powf", "fmax", "fmin", "abs"})
+_PURE = frozenset(
+    {"sqrt", "sqrtf", "fabs", "fabsf", "exp", "expf", "log", "logf", "pow", "powf", "fmax", "fmin", "abs"}
+)
 _CHOSEN = frozenset({"pipeline", "unroll", "array_partition", "array_reshape", "loop_flatten", "loop_tripcount"})
 """Pragmas that are chosen anew."""
 
