@@ -69,14 +69,16 @@ def _row(name: str, them: Published) -> Mapping[str, Value]:
     started = time.process_time()
     try:
         found = explore_kernel(
-            FOLDER / f"{name}.cpp", "kernel_" + name.replace("-", "_"), CLOCK_MHZ, device.part, limits
+            FOLDER / f"{name}.cpp", "kernel_" + name.replace("-", "_"), CLOCK_MHZ, device.part, limits,
+            objective="throughput",
         )  # fmt: skip
     except PenstockError as error:
         return {**row, "refused": error.one_line()}
-    rate = CLOCK_MHZ * 1e6 / found.latency
+    rate = CLOCK_MHZ * 1e6 / found.interval
     others = [them.hida, them.scalehls, them.vitis, *([them.soff] if them.soff is not None else [])]
     return {
-        **row, "cycles_before": found.latency_before, "cycles": found.latency, "per_s": rate,
+        **row, "cycles_before": found.latency_before, "cycles": found.latency, "interval": found.interval,
+        "tasks": found.tasks, "per_s": rate, "plain_per_s": CLOCK_MHZ * 1e6 / found.interval_before,
         "over_hida": rate / them.hida, "ahead_of_all": found.equal and rate > max(others),
         **{name.upper(): value for name, value in found.area.items()},
         **{f"limit_{name.upper()}": value for name, value in limits.items()},

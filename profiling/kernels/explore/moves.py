@@ -89,6 +89,34 @@ def split(nodes: Sequence[Node], around: tuple[Span, ...] = ()) -> tuple[Node, .
     return tuple(made)
 
 
+def fused(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Neighbouring nests of the same loops as one, wherever that changes no value: one pipeline in place of two."""
+    made: list[Node] = []
+    for node in nodes:
+        one = node if isinstance(node, Statement) else replace(node, body=fused(node.body))
+        before = made[-1] if made else None
+        both = _one_nest(before, one) if isinstance(before, Loop) and isinstance(one, Loop) else None
+        if both is not None:
+            made[-1] = both
+        else:
+            made.append(one)
+    return tuple(made)
+
+
+def _one_nest(first: Loop, second: Loop) -> Loop | None:
+    a, b = nests_of((first,)), nests_of((second,))
+    if len(a) != 1 or len(b) != 1 or len(a[0].path) != 1 or len(b[0].path) != 1 or a[0].spans != b[0].spans:
+        return None
+    if a[0].body.opaque or b[0].body.opaque or not may_split(a[0].body, b[0].body, a[0].spans):
+        return None
+    node: tuple[Node, ...] = (*a[0].loops[-1].body, *b[0].loops[-1].body)
+    for loop in reversed(a[0].loops):
+        node = (replace(loop, body=node),)
+    found = node[0]
+    assert isinstance(found, Loop)
+    return found
+
+
 def _may_cut(before: Sequence[Node], after: Sequence[Node], loops: tuple[Span, ...]) -> bool:
     """Whether a loop may be split between its statements. Inner loops' variables may have any value here."""
     return may_split(_together(before), _together(after), loops)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
-from math import prod
+from math import prod, sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,15 +19,16 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.area import Area, area_of
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.elaborate import read_kernel
-from penstock.compiler.hls_in.parsing import parse
+from penstock.compiler.hls_in.parsing import Unit, parse
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.timed import time_kernel
 from penstock.compiler.hls_in.to_nests import KernelArgument
-from penstock.compiler.simulator import VITIS, simulate
+from penstock.compiler.simulator import VITIS, Network, simulate
 from penstock.profiling.kernels.analysis import delays_of
 from penstock.profiling.kernels.explore.loop_tree import Node
-from penstock.profiling.kernels.explore.moves import Banks, Nest, Shape, banks_of, joined, nests_of, shaped
+from penstock.profiling.kernels.explore.moves import Banks, Nest, Shape, banks_of, fused, joined, nests_of, shaped
 from penstock.profiling.kernels.explore.source import KernelSource, read_source
+from penstock.profiling.kernels.explore.tasks import tasks_of
 from penstock.profiling.kernels.values import random_memories, source_program
 
 TRIALS = 160
@@ -35,8 +36,9 @@ _MOST_LANES = 256
 _MOST_BANKS = 512
 _AT_EACH_WIDTH = 6
 _MOST_ORDERS = 6
-_LIGHT = 100
+_LIGHT = 1000
 """A nest with so much less work than the largest is not looked at by itself."""
+Objective = Literal["latency", "throughput"]
 RESOURCES = ("dsp", "lut", "ff", "bram18")
 
 
@@ -61,6 +63,10 @@ class ExploredKernel:
     text: str
     latency_before: int
     latency: int
+    interval_before: int
+    interval: int
+    tasks: int
+    """Tasks that run at the same time; 1 where loops stay one after the other."""
     area_before: Mapping[str, int]
     area: Mapping[str, int]
     limits: Mapping[str, int]
@@ -80,6 +86,8 @@ class ExploredKernel:
 @dataclass(frozen=True)
 class _Judged:
     latency: int
+    interval: int
+    """Cycles from one run to the next of many."""
     area: Area
 
 
@@ -91,19 +99,26 @@ class _State:
 
 def explore_kernel(
     path: Path, top: str, clock_mhz: float = 300.0, part: str = "xcu280-fsvh2892-2L-e",
-    limits: Mapping[str, int] | None = None, *, trials: int = TRIALS, seed: int = 0,
+    limits: Mapping[str, int] | None = None, *, objective: Objective = "latency", trials: int = TRIALS, seed: int = 0,
 ) -> ExploredKernel:  # fmt: skip
     """The fastest of the sources tried that computes the same and stays within the limits."""
     delays = delays_of(part, clock_mhz)
     arguments = tuple(arguments_of(path, top))
-    search = _Search(path, top, delays, limits or {}, trials)
-    before, found = search.run()
+    unit = parse(path)
+    parted = read_source(unit, top)
+    together = replace(parted, nodes=fused(parted.nodes))
+    sources = [parted] if together.nodes == parted.nodes else [parted, together]
+    tried = [_Search(unit, top, delays, limits or {}, trials // len(sources), objective, one) for one in sources]
+    ends = [search.run() for search in tried]
+    best = min(range(len(ends)), key=lambda at: tried[at].cost(ends[at][1]))
+    search, (before, found) = tried[best], ends[best]
     text = search.text(found.shapes)
     compared, different = _compared(path, top, text, arguments, seed)
     nests = tuple(_line(nest, found.shapes.get(nest.path, nest.plain)) for nest in search.nests)
     return ExploredKernel(
-        path.name, top, part, clock_mhz, text, before.latency, found.judged.latency, asdict(before.area),
-        asdict(found.judged.area), dict(limits or {}), nests, search.tried, compared, different,
+        path.name, top, part, clock_mhz, text, before.latency, found.judged.latency, before.interval,
+        found.judged.interval, max(1, len(search.groups)), asdict(before.area),
+        asdict(found.judged.area), dict(limits or {}), nests, sum(one.tried for one in tried), compared, different,
     )  # fmt: skip
 
 
@@ -116,13 +131,17 @@ def _line(nest: Nest, shape: Shape) -> NestLine:
 
 
 class _Search:
-    def __init__(self, path: Path, top: str, delays: Delays, limits: Mapping[str, int], trials: int) -> None:
-        self.top, self.delays, self.limits, self.most = top, delays, limits, trials
-        self.unit = parse(path)
-        self.original = self._judge(self.unit.sources.main.read_text("utf-8"))
-        self.source: KernelSource = read_source(self.unit, top)
+    def __init__(
+        self, unit: Unit, top: str, delays: Delays, limits: Mapping[str, int], trials: int, objective: Objective,
+        source: KernelSource,
+    ) -> None:  # fmt: skip
+        self.top, self.delays, self.limits, self.most, self.objective = top, delays, limits, trials, objective
+        self.unit, self.source = unit, source
+        self.original = self._judge(source.text)
         self.nests = nests_of(self.source.nodes)
         self.tried = 0
+        self.groups: list[list[int]] = []
+        self._shares: dict[tuple[int, ...], float] = {}
         self._known: dict[str, _Judged | None] = {}
 
     def run(self) -> tuple[_Judged, _State]:
@@ -138,16 +157,39 @@ class _Search:
         state = first
         for nest in by_work:
             state = self._ordered(state, nest)
-        state = self._widened(state, by_work)
+        found = self._sized(state, by_work, self.most)
+        self.groups = tasks_of(self.source.nodes, self.source.declared, self.source.dims)
+        if self.objective == "throughput" and self.groups:
+            found = self._as_tasks(state, found, by_work)
+        return self.original, found
+
+    def _as_tasks(self, state: _State, serial: _State, by_work: list[Nest]) -> _State:
+        """The same loops as tasks that run at the same time, each as wide as its share of the work asks."""
+        work = [sum(n.iterations for n in by_work if n.path[0] in group) for group in self.groups]
+        for nest in by_work:
+            group = next(g for g, members in enumerate(self.groups) if nest.path[0] in members)
+            self._shares[nest.path] = work[group] / max(1, sum(work))
+        until = self.tried + self.most
+        judged = self._judged(state.shapes, until)
+        if judged is not None:
+            found = self._sized(_State(state.shapes, judged), by_work, until)
+            if self._over(found.judged.area) <= 1 and self.cost(found) < self.cost(serial):
+                return found
+        self.groups = []
+        return serial
+
+    def _sized(self, state: _State, by_work: list[Nest], most: int) -> _State:
+        """Lanes for all nests together, then for each that matters."""
+        state = self._widened(state, by_work, most)
         heavy = [n for n in by_work if n.iterations * _LIGHT >= by_work[0].iterations]
         for at, nest in enumerate(heavy):
-            state = self._improved(state, nest, self.tried + (self.most - self.tried) // (len(heavy) - at))
-        return self.original, state
+            state = self._improved(state, nest, self.tried + (most - self.tried) // (len(heavy) - at))
+        return state
 
     def text(self, shapes: Mapping[tuple[int, ...], Shape]) -> str:
         banks = self._banks(shapes)
         nodes: tuple[Node, ...] = shaped(self.source.nodes, shapes, self.source.names)
-        return self.source.with_nodes(nodes, banks)
+        return self.source.with_nodes(nodes, banks, self.groups)
 
     def _banks(self, shapes: Mapping[tuple[int, ...], Shape]) -> Banks:
         return joined([banks_of(nest, shapes[nest.path]) for nest in self.nests if nest.path in shapes])
@@ -159,25 +201,31 @@ class _Search:
         orders.sort(key=lambda order: any(_stays(a.index, nest.spans[order[-1]].variable) for a in stores))
         ways = [Shape(order, nest.plain.tiles) for order in orders[:_MOST_ORDERS]]
         tried = [one for one in (self._with(state, nest, shape, self.most) for shape in ways) if one is not None]
-        return min([state, *tried], key=lambda s: s.judged.latency)
+        return min([state, *tried], key=self.cost)
 
-    def _widened(self, state: _State, nests: Sequence[Nest]) -> _State:
+    def _widened(self, state: _State, nests: Sequence[Nest], most: int) -> _State:
         """All nests as wide as each other, as wide as the limits allow: regions that run in turn share operators."""
         lanes = self._most_lanes()
         legal = {nest.path: nest.dependences() for nest in nests}
-        while lanes > 1 and self.tried < self.most:
+        while lanes > 1 and self.tried < most:
             wide = state
             for nest in nests:
-                shapes = self._shapes(nest, state.shapes[nest.path].order, lanes)
+                shapes = self._shapes(nest, state.shapes[nest.path].order, self._part(nest, lanes))
                 allowed = [s for s in shapes if nest.allows(s, legal[nest.path])]
                 for shape in self._spread(wide, nest, allowed)[:1]:
                     wide = _State({**wide.shapes, nest.path: shape}, state.judged)
-            judged = self._judged(wide.shapes, self.most)
+            judged = self._judged(wide.shapes, most)
             over = self._over(judged.area) if judged is not None else 2.0
             if judged is not None and over <= 1:
-                return min(state, _State(wide.shapes, judged), key=lambda s: s.judged.latency)
+                return min(state, _State(wide.shapes, judged), key=self.cost)
             lanes = min(lanes - 1, int(lanes * max(0.5, min(0.96, 1 / over))))
         return state
+
+    def _part(self, nest: Nest, lanes: int) -> int:
+        """What a nest has of all lanes: fewer where it has little work, or where others run at the same time."""
+        most = max(n.iterations for n in self.nests)
+        share = self._shares.get(nest.path, sqrt(nest.iterations / most))
+        return max(1, round(lanes * share))
 
     def _improved(self, best: _State, nest: Nest, until: int) -> _State:
         """More lanes for one nest, or as many in another shape, while the whole kernel is faster for it."""
@@ -197,7 +245,7 @@ class _Search:
                     continue
                 if over > 1.1:
                     break
-                if over <= 1 and judged.latency < best.judged.latency:
+                if over <= 1 and self._cost_of(judged) < self.cost(best):
                     best = _State({**best.shapes, nest.path: shape}, judged)
             least = min((s.lanes for s in wide), default=lanes)
             lanes = min(least - 1, int(lanes * min(0.96, 1 / over)) if over > 1 else lanes)
@@ -235,6 +283,13 @@ class _Search:
         judged = self._judged(shapes, self.most)
         return _State(shapes, judged) if judged is not None and self._over(judged.area) <= 1 else None
 
+    def cost(self, state: _State) -> tuple[int, int]:
+        return self._cost_of(state.judged)
+
+    def _cost_of(self, judged: _Judged) -> tuple[int, int]:
+        one = judged.latency, judged.interval
+        return one if self.objective == "latency" else (one[1], one[0])
+
     def _over(self, area: Area) -> float:
         used = asdict(area)
         return max((used[key] / max(1, limit) for key, limit in self.limits.items()), default=0.0)
@@ -265,7 +320,11 @@ class _Search:
         result = simulate(timed.design, VITIS)
         if result.deadlock is not None:
             raise PenstockError(code="deadlock", what=str(result.deadlock), where=sources.main.name)
-        return _Judged(result.latency, area_of(timed, self.delays))
+        interval = result.latency + 1
+        if isinstance(timed.design, Network):
+            again = simulate(timed.design, VITIS, frames=2)
+            interval = interval if again.deadlock is not None else again.interval or interval
+        return _Judged(result.latency, interval, area_of(timed, self.delays))
 
 
 def _apart(shapes: list[Shape]) -> list[Shape]:

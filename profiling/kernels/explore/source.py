@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.hls_in.parsing import Unit, parse
+from penstock.compiler.hls_in.parsing import Unit
 from penstock.compiler.hls_in.pragmas import pragmas_of
 from penstock.compiler.hls_in.syntax import Tree, is_tree
 from penstock.profiling.kernels.explore.accesses import AccessReader
 from penstock.profiling.kernels.explore.loop_tree import INDENT, BodyReader, Node, Statement, written
-from penstock.profiling.kernels.explore.moves import Banks, split
+from penstock.profiling.kernels.explore.moves import Banks, fresh, split
 
 _PURE = frozenset(
     {"sqrt", "sqrtf", "fabs", "fabsf", "exp", "expf", "log", "logf", "pow", "powf", "fmax", "fmin", "abs"}
 )
+_INTEGERS = {
+    ("int", bits, signed): word if signed else f"unsigned {word}"
+    for bits, word in ((8, "char"), (16, "short"), (32, "int"), (64, "long long"))
+    for signed in (True, False)
+} | {("int", 8, True): "signed char", ("int", 1, False): "bool"}
 _CHOSEN = frozenset({"pipeline", "unroll", "array_partition", "array_reshape", "loop_flatten", "loop_tripcount"})
 """Pragmas that are chosen anew."""
 
@@ -30,19 +35,36 @@ class KernelSource:
     pragmas: tuple[str, ...]
     start: int
     end: int
+    declared: Mapping[str, str]
+    """Arguments and local arrays as a parameter list declares them; what cannot be declared so is left out."""
+    top: str
+    top_at: int
+    """Where the top function begins."""
 
-    def with_nodes(self, nodes: tuple[Node, ...], banks: Banks) -> str:
-        """The source with another body of its top function."""
-        lines = ["{"]
+    def with_nodes(self, nodes: tuple[Node, ...], banks: Banks, groups: Sequence[Sequence[int]] = ()) -> str:
+        """The source with another body of its top function; with groups, each is a task of its own."""
+        lines = ["{", *(["#pragma HLS dataflow"] if groups else [])]
         lines += [f"#pragma HLS {pragma}" for pragma in self.pragmas]
         local = {node.text: node for node in nodes if isinstance(node, Statement) and node.accesses.declared}
         inner = {name for node in local.values() for name in node.accesses.declared}
         lines += self._cut(banks, self.dims.keys() - inner)
         for node in nodes:
-            lines += written((node,), 1)
+            if isinstance(node, Statement) or not groups:
+                lines += written((node,), 1)
             if isinstance(node, Statement):
                 lines += self._cut(banks, node.accesses.declared)
-        return self.text[: self.start] + "\n".join([*lines, "}"]) + self.text[self.end + 1 :]
+        tasks: list[str] = []
+        for number, group in enumerate(groups, 1):
+            name = fresh(f"{self.top}_task{number}", self.names)
+            used = {access.name for at in group for access in nodes[at].accesses.touched}
+            taken = [one for one in self.declared if one in used]
+            tasks += [f"static void {name}({', '.join(self.declared[one] for one in taken)}) {{"]
+            tasks += [*written(tuple(nodes[at] for at in group), 1), "}", ""]
+            lines.append(f"{INDENT}{name}({', '.join(taken)});")
+        before = (
+            self.text[: self.top_at] + "\n".join([*tasks, ""] if tasks else []) + self.text[self.top_at : self.start]
+        )
+        return before + "\n".join([*lines, "}"]) + self.text[self.end + 1 :]
 
     def _cut(self, banks: Banks, names: frozenset[str] | set[str]) -> Iterator[str]:
         for (name, dim), factor in sorted(banks.items()):
@@ -95,15 +117,23 @@ def read_source(unit: Unit, top: str) -> KernelSource:
     dims = {p[0]: _dims(p[1]) for p in tree[3]} | {p[2]: _dims(p[3]) for s in here for p in s[2]}
     names = frozenset(re.findall(r"[A-Za-z_]\w*", text))
     return KernelSource(
-        text, split(lines.nodes(body)), names, {n: d for n, d in dims.items() if d}, tuple(kept), start, end
+        text, split(lines.nodes(body)), names, {n: d for n, d in dims.items() if d}, tuple(kept), start, end,
+        _declared([*((p[0], p[1]) for p in tree[3]), *((p[2], p[3]) for s in here for p in s[2])]), top,
+        text.rfind("\n", 0, lines.offset(tree)) + 1,
     )  # fmt: skip
 
 
-def parse_top(path: object, top: str) -> KernelSource:
-    from pathlib import Path
-
-    assert isinstance(path, Path)
-    return read_source(parse(path), top)
+def _declared(variables: Sequence[tuple[str, Tree]]) -> dict[str, str]:
+    """How a parameter list declares each variable that it can."""
+    found: dict[str, str] = {}
+    for name, type_ in variables:
+        dims = _dims(type_)
+        while type_[0] in ("array", "reference"):
+            type_ = type_[-1]
+        word = type_[0] if type_[0] in ("float", "double", "half") else _INTEGERS.get(tuple(type_), "")
+        if word:
+            found[name] = f"{word} {name}" + "".join(f"[{length}]" for length in dims)
+    return found
 
 
 def _dims(type_: Tree) -> tuple[int, ...]:
