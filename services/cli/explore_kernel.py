@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +15,10 @@ from penstock.services.cli.exit_codes import FAILED, OK, documented_exit_codes
 
 if TYPE_CHECKING:
     from penstock.compiler.platforms import Platform
-    from penstock.profiling.kernels.explore.search import ExploredKernel
+    from penstock.profiling.kernels.explore.search import ExploredKernel, Objective
 
 _SUFFIXES = (".cpp", ".cc", ".cxx", ".c")
 _PLATFORM = "xcu280"
-_NOT_HERE = ("objectives", "quantize")
 
 
 def is_kernel(model: str) -> bool:
@@ -38,18 +38,19 @@ def explore_source(
                 code="no-top", what="a C++ kernel has a top function, and none is named", where=model,
                 hint="name it: --top FUNCTION",
             )  # fmt: skip
-        for name in _NOT_HERE:
-            if asked.get(name):
-                raise PenstockError(
-                    code="bad-option", what=f"{name} of a C++ kernel", where=model,
-                    limit="a kernel is made fast within its limits, in its own types", hint="leave the option out",
-                )  # fmt: skip
+        if asked.get("quantize"):
+            raise PenstockError(
+                code="bad-option", what="--quantize of a C++ kernel", where=model,
+                limit="a kernel keeps its own types", hint="leave the option out",
+            )  # fmt: skip
+        objective = objective_of(asked["objectives"] or (), model)
         platform = load_platform(asked["platform"] or _PLATFORM)
         clock_mhz = platform.check_clock(platform.clock_mhz if clock is None else clock)
         limits = limits_of(asked["limits"] or (), platform)
         try:
             found = explore_kernel(
-                Path(model), top, clock_mhz, platform.part, limits, trials=asked["trials"] or TRIALS
+                Path(model), top, clock_mhz, platform.part, limits, objective=objective,
+                trials=asked["trials"] or TRIALS,
             )  # fmt: skip
         except PenstockError as error:
             for other in error.others:
@@ -69,6 +70,20 @@ def explore_source(
         lines.append("note      keep the new source with --out FOLDER")
     print(text if as_json else "\n".join(lines), end="" if as_json else "\n")
     return OK if found.equal else FAILED
+
+
+def objective_of(objectives: Sequence[str], model: str) -> Objective:
+    """What is to be short: one run, or the time from one run to the next of many."""
+    match list(objectives):
+        case [] | ["latency"]:
+            return "latency"
+        case ["throughput"]:
+            return "throughput"
+        case _:
+            raise PenstockError(
+                code="bad-option", what=f"the objectives {', '.join(objectives)} of a C++ kernel", where=model,
+                limit="latency, or throughput; resources are limits", hint="give one of them, and --limit",
+            )  # fmt: skip
 
 
 def limits_of(texts: list[str] | tuple[str, ...], platform: Platform) -> dict[str, int]:
@@ -95,6 +110,8 @@ def _lines(found: ExploredKernel) -> list[str]:
         f"kernel    {found.top} of {found.kernel}, {found.part} at {found.clock_mhz:g} MHz",
         f"latency   {found.latency_before:,} -> {found.latency:,} cycles, {ratio:,.1f} times as fast "
         f"[simulated, schedules modelled], {found.trials} sources tried",
+        f"runs      one every {found.interval_before:,} -> {found.interval:,} cycles"
+        + (f", {found.tasks} tasks at the same time" if found.tasks > 1 else ""),
         "area      " + ", ".join(
             f"{found.area_before[name]:,} -> {found.area[name]:,} {name.upper()}" for name in found.area
         ) + " [modelled]",

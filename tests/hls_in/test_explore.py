@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.parsing import parse
 from penstock.profiling.kernels.explore.accesses import Access, Accesses, Affine
 from penstock.profiling.kernels.explore.legality import Span, directions, may_permute, may_split, may_tile
+from penstock.profiling.kernels.explore.moves import fused, nests_of
 from penstock.profiling.kernels.explore.search import explore_kernel
+from penstock.profiling.kernels.explore.source import read_source
 from penstock.services.cli.main import run
 
 SOURCES = {
@@ -183,3 +186,46 @@ def test_the_command_writes_source_and_report(tmp_path: Path) -> None:
     assert "pragma HLS pipeline" in (out / "kernel.cpp").read_text()
     assert np.isfinite(report["latency"])
     assert run(["explore", str(path)]) == 1
+
+
+TASKS = """
+const int N = 24;
+void top(float A[N][N], float B[N][N], float C[N][N], float D[N][N]) {
+  float mid[N][N];
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++) {
+      mid[i][j] = 0;
+      for (int k = 0; k < N; k++) mid[i][j] += A[i][k] * B[k][j];
+    }
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++) {
+      D[i][j] = 1;
+      for (int k = 0; k < N; k++) D[i][j] += mid[i][k] * C[k][j];
+    }
+}
+"""
+
+
+def test_loops_become_tasks_with_one_producer_of_each_array(tmp_path: Path) -> None:
+    path = _written(TASKS, tmp_path)
+    found = explore_kernel(path, "top", limits={"ff": 5000}, objective="throughput", trials=40)
+    assert found.equal
+    assert found.tasks == 2
+    assert "#pragma HLS dataflow" in found.text
+    assert found.text.count("static void") == 2
+    assert found.interval < found.latency
+    assert explore_kernel(path, "top", limits={"dsp": 60}, trials=6).tasks == 1
+
+
+def test_neighbours_are_joined_only_where_nothing_goes_back(tmp_path: Path) -> None:
+    def nests(index: str) -> int:
+        text = (
+            "void top(int a[40], int b[40], int c[40]) {\n"
+            "  for (int i = 1; i < 39; i++) a[i] = c[i] * 3;\n"
+            f"  for (int i = 1; i < 39; i++) b[i] = a[{index}] + 1;\n}}\n"
+        )
+        source = read_source(parse(_written(text, tmp_path)), "top")
+        return len(nests_of(fused(source.nodes)))
+
+    assert nests("i") == nests("i - 1") == 1
+    assert nests("i + 1") == 2

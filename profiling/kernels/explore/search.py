@@ -157,10 +157,12 @@ class _Search:
         state = first
         for nest in by_work:
             state = self._ordered(state, nest)
-        found = self._sized(state, by_work, self.most)
-        self.groups = tasks_of(self.source.nodes, self.source.declared, self.source.dims)
-        if self.objective == "throughput" and self.groups:
-            found = self._as_tasks(state, found, by_work)
+        groups = tasks_of(self.source.nodes, self.source.declared, self.source.dims)
+        if self.objective == "latency" or not groups:
+            return self.original, self._sized(state, by_work, self.most)
+        found = self._sized(state, by_work, (self.tried + self.most) // 2)
+        self.groups = groups
+        found = self._as_tasks(state, found, by_work)
         return self.original, found
 
     def _as_tasks(self, state: _State, serial: _State, by_work: list[Nest]) -> _State:
@@ -168,11 +170,11 @@ class _Search:
         work = [sum(n.iterations for n in by_work if n.path[0] in group) for group in self.groups]
         for nest in by_work:
             group = next(g for g, members in enumerate(self.groups) if nest.path[0] in members)
-            self._shares[nest.path] = work[group] / max(1, sum(work))
-        until = self.tried + self.most
-        judged = self._judged(state.shapes, until)
+            most = max(n.iterations for n in by_work if n.path[0] in self.groups[group])
+            self._shares[nest.path] = work[group] / max(1, sum(work)) * sqrt(nest.iterations / most)
+        judged = self._judged(state.shapes, self.most)
         if judged is not None:
-            found = self._sized(_State(state.shapes, judged), by_work, until)
+            found = self._sized(_State(state.shapes, judged), by_work, self.most)
             if self._over(found.judged.area) <= 1 and self.cost(found) < self.cost(serial):
                 return found
         self.groups = []

@@ -57,6 +57,8 @@ def _conflict(nodes: Sequence[Node], groups: Sequence[Sequence[int]], local: Col
     for name, found in uses.items():
         numbers = [number for number, _ in found]
         writers = [number for number, writes in found if writes]
+        if len(writers) > 1:
+            return min(writers), max(writers)
         alone = len(found) == 1
         passed_on = name in local and len(found) == 2 and writers == numbers[:1]
         if not alone and not passed_on:
