@@ -117,6 +117,8 @@ def _lines(found: ExploredKernel) -> list[str]:
         ) + " [modelled]",
         "limits    " + ", ".join(f"{value:,} {name.upper()}" for name, value in found.limits.items()),
     ]  # fmt: skip
+    if not found.nests:
+        lines.append("source    as it was: none of the sources tried is better, or it has no loops that may be moved")
     for nest in found.nests:
         lanes = ", ".join(f"{tile} of {name}" for name, tile in nest.lanes.items())
         lines.append(

@@ -46,6 +46,15 @@ void top(int a[N], int b[N]) {
     }
 }
 """,
+    "counters declared before the loops": """
+#define N 24
+void top(float A[N][N], float x[N], float y[N]) {
+  int i, j;
+  for (i = 0; i < N; i++) y[i] = 0;
+  for (i = 0; i < N; i++)
+    for (j = 0; j < N; j++) /* along a row */ y[i] += A[i][j] * x[j];
+}
+""",
     "a sum in a variable": """
 void top(float A[16][32], float x[32], float y[16]) {
   for (int i = 0; i < 16; i++) {

@@ -54,6 +54,8 @@ class BodyReader:
     accesses: AccessReader
     constant: Callable[[Tree], int | None]
     file: str
+    loose: frozenset[str] = frozenset()
+    """Variables declared outside of the loops that count with them, and used nowhere else."""
     _code: str = field(init=False)
     _starts: list[int] = field(init=False)
 
@@ -64,8 +66,12 @@ class BodyReader:
         for match in re.finditer("\n", self.text):
             self._starts.append(match.end())
 
-    def nodes(self, block: Tree) -> tuple[Node, ...]:
-        return tuple(self._node(tree) for tree in statements_of(block))
+    def nodes(self, block: Tree, around: frozenset[str] = frozenset()) -> tuple[Node, ...]:
+        return tuple(self._node(tree, around) for tree in statements_of(block) if not self._needless(tree))
+
+    def _needless(self, tree: Tree) -> bool:
+        """A declaration of counters alone: each loop declares its own."""
+        return tree[0] == "group" and bool(tree[2]) and all(part[2] in self.loose for part in tree[2])
 
     def span_of(self, block: Tree) -> tuple[int, int]:
         """Where a block's braces stand."""
@@ -77,7 +83,7 @@ class BodyReader:
         _, line, column = tree[1]
         return self._starts[line - 1] + column - 1
 
-    def _node(self, tree: Tree) -> Node:
+    def _node(self, tree: Tree, around: frozenset[str]) -> Node:
         bare, label = unlabelled(tree)
         line = tree[1][1]
         if bare[0] != "for":
@@ -88,15 +94,15 @@ class BodyReader:
         opened = self._code.index("(", start)
         closed = self._behind(opened)
         head = head_of(bare, self.constant)
-        if not head.declared or _jumps(bare[5]):
+        own = head.declared or head.variable in self.loose
+        if not own or head.variable in around or _jumps(bare[5]):
             text = self.text[start : self._end(start)]
-            why = f"line {line}: a loop " + (
-                "that is left in its middle" if head.declared else "over a variable from outside"
-            )
+            why = f"line {line}: a loop " + ("that is left in its middle" if own else "over a variable from outside")
             return Statement(text, Accesses((), opaque=why), line)
         span = Span(head.variable, head.first, head.step, head.trip)
-        inner = self.nodes(bare[5])
-        return Loop(span, " ".join(self.text[opened + 1 : closed - 1].split()), inner, line, label)
+        inner = self.nodes(bare[5], around | {head.variable})
+        words = " ".join(self._code[opened + 1 : closed - 1].split())
+        return Loop(span, words if head.declared else f"int {words}", inner, line, label)
 
     def _expect(self, start: int, sign: str, tree: Tree) -> None:
         if not self._code.startswith(sign, start):

@@ -31,11 +31,12 @@ from penstock.profiling.kernels.explore.source import KernelSource, read_source
 from penstock.profiling.kernels.explore.tasks import tasks_of
 from penstock.profiling.kernels.values import random_memories, source_program
 
-TRIALS = 160
+TRIALS = 240
 _MOST_LANES = 256
 _MOST_BANKS = 512
 _AT_EACH_WIDTH = 6
 _MOST_ORDERS = 6
+_ROUNDS = 3
 _LIGHT = 1000
 """A nest with so much less work than the largest is not looked at by itself."""
 Objective = Literal["latency", "throughput"]
@@ -112,13 +113,15 @@ def explore_kernel(
     ends = [search.run() for search in tried]
     best = min(range(len(ends)), key=lambda at: tried[at].cost(ends[at][1]))
     search, (before, found) = tried[best], ends[best]
-    text = search.text(found.shapes)
+    text, nests, tasks = search.text(found.shapes), search.nests, max(1, len(search.groups))
+    if search.cost_of(before) <= search.cost(found) and search.over(before.area) <= 1:
+        text, found, nests, tasks = parted.text, replace(found, judged=before), [], 1  # nothing better was found
     compared, different = _compared(path, top, text, arguments, seed)
-    nests = tuple(_line(nest, found.shapes.get(nest.path, nest.plain)) for nest in search.nests)
+    lines = tuple(_line(nest, found.shapes.get(nest.path, nest.plain)) for nest in nests)
     return ExploredKernel(
         path.name, top, part, clock_mhz, text, before.latency, found.judged.latency, before.interval,
-        found.judged.interval, max(1, len(search.groups)), asdict(before.area),
-        asdict(found.judged.area), dict(limits or {}), nests, sum(one.tried for one in tried), compared, different,
+        found.judged.interval, tasks, asdict(before.area),
+        asdict(found.judged.area), dict(limits or {}), lines, sum(one.tried for one in tried), compared, different,
     )  # fmt: skip
 
 
@@ -175,7 +178,7 @@ class _Search:
         judged = self._judged(state.shapes, self.most)
         if judged is not None:
             found = self._sized(_State(state.shapes, judged), by_work, self.most)
-            if self._over(found.judged.area) <= 1 and self.cost(found) < self.cost(serial):
+            if self.over(found.judged.area) <= 1 and self.cost(found) < self.cost(serial):
                 return found
         self.groups = []
         return serial
@@ -184,8 +187,12 @@ class _Search:
         """Lanes for all nests together, then for each that matters."""
         state = self._widened(state, by_work, most)
         heavy = [n for n in by_work if n.iterations * _LIGHT >= by_work[0].iterations]
-        for at, nest in enumerate(heavy):
-            state = self._improved(state, nest, self.tried + (most - self.tried) // (len(heavy) - at))
+        for left in range(_ROUNDS, 0, -1):  # what was no bottleneck may be one now
+            before, until = state, most if left == 1 else (self.tried + most) // 2
+            for at, nest in enumerate(heavy):
+                state = self._improved(state, nest, self.tried + (until - self.tried) // (len(heavy) - at))
+            if state is before:
+                break
         return state
 
     def text(self, shapes: Mapping[tuple[int, ...], Shape]) -> str:
@@ -217,7 +224,7 @@ class _Search:
                 for shape in self._spread(wide, nest, allowed)[:1]:
                     wide = _State({**wide.shapes, nest.path: shape}, state.judged)
             judged = self._judged(wide.shapes, most)
-            over = self._over(judged.area) if judged is not None else 2.0
+            over = self.over(judged.area) if judged is not None else 2.0
             if judged is not None and over <= 1:
                 return min(state, _State(wide.shapes, judged), key=self.cost)
             lanes = min(lanes - 1, int(lanes * max(0.5, min(0.96, 1 / over))))
@@ -235,19 +242,19 @@ class _Search:
         now = best.shapes[nest.path]
         lanes = min(self._most_lanes(), now.lanes * 2)
         seen: set[Shape] = set()
-        while lanes > 1 and lanes * 2 > now.lanes and self.tried < until:
+        while nest.iterations < lanes * best.judged.interval and lanes > 1 and self.tried < until:
             shapes = self._shapes(nest, now.order, lanes)
             wide = [s for s in shapes if s not in seen and nest.allows(s, found)]
             over = 0.0
             for shape in self._spread(best, nest, wide)[:_AT_EACH_WIDTH]:
                 seen.add(shape)
                 judged = self._judged({**best.shapes, nest.path: shape}, until)
-                over = self._over(judged.area) if judged is not None else 2.0
+                over = self.over(judged.area) if judged is not None else 2.0
                 if judged is None:
                     continue
                 if over > 1.1:
                     break
-                if over <= 1 and self._cost_of(judged) < self.cost(best):
+                if over <= 1 and self.cost_of(judged) < self.cost(best):
                     best = _State({**best.shapes, nest.path: shape}, judged)
             least = min((s.lanes for s in wide), default=lanes)
             lanes = min(least - 1, int(lanes * min(0.96, 1 / over)) if over > 1 else lanes)
@@ -279,20 +286,20 @@ class _Search:
     def _with(self, state: _State, nest: Nest, shape: Shape, until: int) -> _State | None:
         shapes = {**state.shapes, nest.path: shape}
         judged = self._judged(shapes, until)
-        return _State(shapes, judged) if judged is not None and self._over(judged.area) <= 1 else None
+        return _State(shapes, judged) if judged is not None and self.over(judged.area) <= 1 else None
 
     def _try(self, shapes: Mapping[tuple[int, ...], Shape]) -> _State | None:
         judged = self._judged(shapes, self.most)
-        return _State(shapes, judged) if judged is not None and self._over(judged.area) <= 1 else None
+        return _State(shapes, judged) if judged is not None and self.over(judged.area) <= 1 else None
 
     def cost(self, state: _State) -> tuple[int, int]:
-        return self._cost_of(state.judged)
+        return self.cost_of(state.judged)
 
-    def _cost_of(self, judged: _Judged) -> tuple[int, int]:
+    def cost_of(self, judged: _Judged) -> tuple[int, int]:
         one = judged.latency, judged.interval
         return one if self.objective == "latency" else (one[1], one[0])
 
-    def _over(self, area: Area) -> float:
+    def over(self, area: Area) -> float:
         used = asdict(area)
         return max((used[key] / max(1, limit) for key, limit in self.limits.items()), default=0.0)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.parsing import Unit
 from penstock.compiler.hls_in.pragmas import pragmas_of
-from penstock.compiler.hls_in.syntax import Tree, is_tree
+from penstock.compiler.hls_in.syntax import Tree, is_tree, variable_of
 from penstock.profiling.kernels.explore.accesses import AccessReader
 from penstock.profiling.kernels.explore.loop_tree import INDENT, BodyReader, Node, Statement, written
 from penstock.profiling.kernels.explore.moves import Banks, fresh, split
@@ -92,25 +92,26 @@ def read_source(unit: Unit, top: str) -> KernelSource:
     }  # fmt: skip
     here = [s for s in body[3] if s[0] == "group"]
     constants |= {p[2]: v for s in here for p in s[2] if p[6] and (v := _integer(p[4])) is not None}
-    _check_names(body, outer, variables, file)
+    loose = frozenset(_loose(body))
+    _check_names(body, outer, variables, loose, file)
     reader = AccessReader(constants, _PURE)
 
     def constant(tree: Tree) -> int | None:
         found = reader.affine(tree)
         return found.base if found is not None and not found.factors else None
 
-    lines = BodyReader(text, reader, constant, file)
+    lines = BodyReader(text, reader, constant, file, loose)
     start, end = lines.span_of(body)
     kept: list[str] = []
     first, last = text.count("\n", 0, start) + 1, text.count("\n", 0, end) + 1
     for pragma in pragmas_of(file, text):
         if not first <= pragma.line <= last or pragma.kind in _CHOSEN:
             continue
-        if pragma.kind not in ("interface", "inline", "bind_storage"):
+        if pragma.kind not in ("interface", "inline", "bind_storage", "bind_op", "resource"):
             raise PenstockError(
                 code="not-explored", what=f"#pragma HLS {pragma.kind} in a kernel that is to be built anew",
                 where=f"{file}:{pragma.line}:{pragma.column}",
-                limit="kept are interface, inline and bind_storage; those of loops and banks are chosen",
+                limit="kept are interface, inline, bind_storage, bind_op, resource; others of loops and banks are chosen",
                 hint="take the pragma out, or keep the structure and run `penstock analyse --fix`",
             )  # fmt: skip
         kept.append(pragma.kind + "".join(f" {k}={v}" if v else f" {k}" for k, v in pragma.options.items()))
@@ -153,10 +154,27 @@ def _integer(tree: Tree | None) -> int | None:
 
 
 def _loop_variables(tree: Tree) -> Iterator[str]:
-    if tree[0] == "for" and len(tree) == 7 and tree[2][0] == "group":
-        yield from (part[2] for part in tree[2][2])
+    if tree[0] == "for" and len(tree) == 7:
+        yield variable_of(tree)
     for child in _lists(tree):
         yield from _loop_variables(child)
+
+
+def _loose(body: Tree) -> Iterator[str]:
+    """Counters that the body declares and that nothing but loops over them uses."""
+    own = {p[2] for s in body[3] if s[0] == "group" for p in s[2] if p[3][0] == "int" and p[3][1] >= 32 and not p[4]}
+    for name in own & set(_loop_variables(body)):
+        if not any(_uses(statement, name) for statement in body[3] if statement[0] != "group"):
+            yield name
+
+
+def _uses(tree: Tree, name: str) -> bool:
+    """Whether a name is used outside of loops over it."""
+    if tree[0] == "for" and len(tree) == 7 and variable_of(tree) == name:
+        return False
+    if tree[0] == "name" and tree[2] == name:
+        return True
+    return any(_uses(child, name) for child in _lists(tree))
 
 
 def _declarations(tree: Tree, head: bool = False) -> Iterator[Tree]:
@@ -198,11 +216,11 @@ def _assigned(tree: Tree, head: bool = False) -> Iterator[Tree]:
         yield from _assigned(child)
 
 
-def _check_names(body: Tree, outer: set[str], variables: set[str], file: str) -> None:
+def _check_names(body: Tree, outer: set[str], variables: set[str], loose: frozenset[str], file: str) -> None:
     """Names mean one thing each, so that dependences can be told by them."""
     known = set(outer)
     for part in _declarations(body):
-        if part[2] in known or part[2] in variables:
+        if part[2] in known or (part[2] in variables and part[2] not in loose):
             raise _unclear(f"a second variable {part[2]!r} inside of the first, or beside it", part[1], file)
         known.add(part[2])
     for name in outer & variables:
