@@ -18,7 +18,7 @@ CLOCK_MHZ = 100.0
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedKernel:
     """HIDA's table 7: LUTs, FFs, DSPs of HIDA, and runs a second; None where a tool has none."""
 
     lut: int
@@ -31,17 +31,17 @@ class Published:
 
 
 PUBLISHED = {
-    "2mm": Published(38_800, 27_400, 269, 239.22, 122.39, 30.67, 1.23),
-    "3mm": Published(38_700, 27_800, 243, 175.43, 92.33, None, 1.04),
-    "atax": Published(44_600, 34_600, 260, 1_021.39, 932.26, 2_173.17, 103.18),
-    "bicg": Published(16_000, 15_100, 61, 2_869.69, 2_869.61, 2_295.75, 104.19),
-    "correlation": Published(14_500, 12_300, 66, 67.33, 59.77, 3.96, 1.32),
-    "gesummv": Published(34_200, 22_800, 232, 31_685.68, 31_685.68, 3_466.70, 266.65),
-    "jacobi-2d": Published(91_400, 56_600, 352, 257.27, 128.63, None, 2.71),
-    "mvt": Published(23_800, 16_500, 162, 9_979.04, 4_989.02, 870.01, 62.13),
-    "seidel-2d": Published(5_500, 2_500, 4, 0.14, 0.14, None, 0.11),
-    "symm": Published(14_900, 9_500, 74, 2.62, 2.62, None, 2.02),
-    "syr2k": Published(14_300, 12_800, 78, 27.68, 27.67, None, 1.44),
+    "2mm": PublishedKernel(38_800, 27_400, 269, 239.22, 122.39, 30.67, 1.23),
+    "3mm": PublishedKernel(38_700, 27_800, 243, 175.43, 92.33, None, 1.04),
+    "atax": PublishedKernel(44_600, 34_600, 260, 1_021.39, 932.26, 2_173.17, 103.18),
+    "bicg": PublishedKernel(16_000, 15_100, 61, 2_869.69, 2_869.61, 2_295.75, 104.19),
+    "correlation": PublishedKernel(14_500, 12_300, 66, 67.33, 59.77, 3.96, 1.32),
+    "gesummv": PublishedKernel(34_200, 22_800, 232, 31_685.68, 31_685.68, 3_466.70, 266.65),
+    "jacobi-2d": PublishedKernel(91_400, 56_600, 352, 257.27, 128.63, None, 2.71),
+    "mvt": PublishedKernel(23_800, 16_500, 162, 9_979.04, 4_989.02, 870.01, 62.13),
+    "seidel-2d": PublishedKernel(5_500, 2_500, 4, 0.14, 0.14, None, 0.11),
+    "symm": PublishedKernel(14_900, 9_500, 74, 2.62, 2.62, None, 2.02),
+    "syr2k": PublishedKernel(14_300, 12_800, 78, 27.68, 27.67, None, 1.44),
 }
 
 
@@ -58,7 +58,7 @@ def run(only: str | None = None) -> Figures:
     )  # fmt: skip
 
 
-def _row(name: str, them: Published) -> Mapping[str, Value]:
+def _row(name: str, them: PublishedKernel) -> Mapping[str, Value]:
     device = load_platform("zu3eg")
     whole = device.dies[0].resources.as_dict()
     limits = {"dsp": them.dsp, "lut": min(them.lut, int(whole["lut"])), "ff": them.ff, "bram18": int(whole["bram18"])}

@@ -15,7 +15,7 @@ from penstock.services.cli.exit_codes import FAILED, OK, documented_exit_codes
 
 if TYPE_CHECKING:
     from penstock.compiler.platforms import Platform
-    from penstock.profiling.kernels.explore.search import ExploredKernel, Objective
+    from penstock.profiling.kernels.explore.search import ExploredKernel, KernelObjective
 
 _SUFFIXES = (".cpp", ".cc", ".cxx", ".c")
 _PLATFORM = "xcu280"
@@ -72,7 +72,7 @@ def explore_source(
     return OK if found.equal else FAILED
 
 
-def objective_of(objectives: Sequence[str], model: str) -> Objective:
+def objective_of(objectives: Sequence[str], model: str) -> KernelObjective:
     """What is to be short: one run, or the time from one run to the next of many."""
     match list(objectives):
         case [] | ["latency"]:

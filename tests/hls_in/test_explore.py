@@ -12,7 +12,7 @@ import pytest
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.parsing import parse
-from penstock.profiling.kernels.explore.accesses import Access, Accesses, Affine
+from penstock.profiling.kernels.explore.accesses import Accesses, CounterSum, WordAccess
 from penstock.profiling.kernels.explore.legality import Span, directions, may_permute, may_split, may_tile
 from penstock.profiling.kernels.explore.moves import fused, nests_of
 from penstock.profiling.kernels.explore.search import explore_kernel
@@ -91,7 +91,7 @@ def test_a_product_takes_as_many_lanes_as_its_limit_allows(tmp_path: Path) -> No
     assert "array_partition" in many.text
 
 
-def _nest(generator: random.Random) -> tuple[Accesses, list[Span], list[tuple[list[Affine], Affine]]]:
+def _nest(generator: random.Random) -> tuple[Accesses, list[Span], list[tuple[list[CounterSum], CounterSum]]]:
     """A loop nest with one store of a sum of loads, all of one array of one dimension or two."""
     loops = [
         Span(name, generator.randint(-1, 2), generator.choice((1, 1, 2)), generator.randint(1, 4))
@@ -99,16 +99,16 @@ def _nest(generator: random.Random) -> tuple[Accesses, list[Span], list[tuple[li
     ]
     rank = generator.randint(1, 2)
 
-    def form() -> Affine:
+    def form() -> CounterSum:
         factors = {s.variable: generator.choice((0, 0, 1, 1, -1, 2)) for s in loops}
-        return Affine(generator.randint(-2, 2), {n: f for n, f in factors.items() if f})
+        return CounterSum(generator.randint(-2, 2), {n: f for n, f in factors.items() if f})
 
     index = [tuple(form() for _ in range(rank)) for _ in range(generator.randint(2, 3))]
-    touched = tuple(Access("a", one, at == 0) for at, one in enumerate(index))
+    touched = tuple(WordAccess("a", one, at == 0) for at, one in enumerate(index))
     return Accesses(touched), loops, [([*one], one[0]) for one in index]
 
 
-def _at(index: list[Affine], values: dict[str, int]) -> tuple[int, ...]:
+def _at(index: list[CounterSum], values: dict[str, int]) -> tuple[int, ...]:
     return tuple(f.base + sum(factor * values[n] for n, factor in f.factors.items()) for f in index)
 
 
@@ -152,8 +152,8 @@ def test_what_may_be_moved_changes_no_value_in_random_nests() -> None:
 
 def test_an_order_that_breaks_a_dependence_is_refused() -> None:
     i, j = Span("i", 1, 1, 6), Span("j", 0, 1, 6)
-    store = Access("a", (Affine(0, {"i": 1}), Affine(0, {"j": 1})), True)
-    load = Access("a", (Affine(-1, {"i": 1}), Affine(1, {"j": 1})), False)
+    store = WordAccess("a", (CounterSum(0, {"i": 1}), CounterSum(0, {"j": 1})), True)
+    load = WordAccess("a", (CounterSum(-1, {"i": 1}), CounterSum(1, {"j": 1})), False)
     found = directions(Accesses((store, load)), [i, j])
     assert found == {(1, -1)}
     assert not may_permute(found, (1, 0))
@@ -163,9 +163,9 @@ def test_an_order_that_breaks_a_dependence_is_refused() -> None:
 
 def test_loops_are_split_only_where_nothing_goes_back() -> None:
     i = Span("i", 0, 1, 8)
-    first = Accesses((Access("a", (Affine(0, {"i": 1}),), True),))
-    behind = Accesses((Access("a", (Affine(0, {"i": 1}),), False),))
-    ahead = Accesses((Access("a", (Affine(1, {"i": 1}),), False),))
+    first = Accesses((WordAccess("a", (CounterSum(0, {"i": 1}),), True),))
+    behind = Accesses((WordAccess("a", (CounterSum(0, {"i": 1}),), False),))
+    ahead = Accesses((WordAccess("a", (CounterSum(1, {"i": 1}),), False),))
     assert may_split(first, behind, [i])
     assert not may_split(first, ahead, [i])
 

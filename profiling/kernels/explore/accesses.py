@@ -9,27 +9,27 @@ from penstock.compiler.hls_in.syntax import Tree, is_tree
 
 
 @dataclass(frozen=True)
-class Affine:
+class CounterSum:
     """base + the sum of factor · variable."""
 
     base: int
     factors: Mapping[str, int]
 
-    def plus(self, other: Affine, times: int = 1) -> Affine:
+    def plus(self, other: CounterSum, times: int = 1) -> CounterSum:
         names = {*self.factors, *other.factors}
         sums = {n: self.factors.get(n, 0) + times * other.factors.get(n, 0) for n in names}
-        return Affine(self.base + times * other.base, {n: f for n, f in sums.items() if f})
+        return CounterSum(self.base + times * other.base, {n: f for n, f in sums.items() if f})
 
-    def times(self, factor: int) -> Affine:
-        return Affine(self.base * factor, {n: f * factor for n, f in self.factors.items()} if factor else {})
+    def times(self, factor: int) -> CounterSum:
+        return CounterSum(self.base * factor, {n: f * factor for n, f in self.factors.items()} if factor else {})
 
 
 @dataclass(frozen=True)
-class Access:
+class WordAccess:
     """One word of an array, or a scalar (no index). An index is None where it is no sum of counters."""
 
     name: str
-    index: tuple[Affine | None, ...]
+    index: tuple[CounterSum | None, ...]
     writes: bool
 
 
@@ -37,7 +37,7 @@ class Access:
 class Accesses:
     """What a statement touches. What is not known to be harmless is said in `opaque`: nothing moves across it."""
 
-    touched: tuple[Access, ...]
+    touched: tuple[WordAccess, ...]
     declared: frozenset[str] = frozenset()
     opaque: str = ""
 
@@ -93,7 +93,7 @@ class AccessReader:
                 if not constant:
                     return self._opaque(part)
                 init = None
-            touched = [*(self.expression(init) if init is not None else ()), Access(name, (), True)]
+            touched = [*(self.expression(init) if init is not None else ()), WordAccess(name, (), True)]
             found = found.plus(Accesses(tuple(touched), frozenset({name})))
         return found
 
@@ -102,12 +102,12 @@ class AccessReader:
         del file
         return Accesses((), frozenset(), f"line {line}:{column}, whose effects are not followed")
 
-    def expression(self, tree: Tree) -> Iterator[Access]:
+    def expression(self, tree: Tree) -> Iterator[WordAccess]:
         """All accesses of an expression, in no order that matters."""
         match tree[0]:
             case "name":
                 if tree[2] not in self.constants:
-                    yield Access(tree[2], (), False)
+                    yield WordAccess(tree[2], (), False)
             case "index":
                 yield from self._word(tree, writes=False)
             case "binary" if tree[2] in _ASSIGNING:
@@ -122,16 +122,16 @@ class AccessReader:
                 for child in _children(tree):
                     yield from self.expression(child)
 
-    def _target(self, tree: Tree) -> Iterator[Access]:
+    def _target(self, tree: Tree) -> Iterator[WordAccess]:
         while tree[0] == "cast":
             tree = tree[3]
         if tree[0] == "name":
-            yield Access(tree[2], (), True)
+            yield WordAccess(tree[2], (), True)
         else:
             yield from self._word(tree, writes=True)
 
-    def _word(self, tree: Tree, *, writes: bool) -> Iterator[Access]:
-        index: list[Affine | None] = []
+    def _word(self, tree: Tree, *, writes: bool) -> Iterator[WordAccess]:
+        index: list[CounterSum | None] = []
         while tree[0] in ("index", "cast"):
             if tree[0] == "index":
                 index.insert(0, self.affine(tree[3]))
@@ -140,17 +140,17 @@ class AccessReader:
             else:
                 tree = tree[3]
         if tree[0] == "name":
-            yield Access(tree[2], tuple(index), writes)
+            yield WordAccess(tree[2], tuple(index), writes)
 
-    def affine(self, tree: Tree) -> Affine | None:
+    def affine(self, tree: Tree) -> CounterSum | None:
         match tree[0]:
             case "cast" if tree[2][0] == "int" and tree[2][1] >= 32:
                 return self.affine(tree[3])
             case "literal" if isinstance(tree[2], int):
-                return Affine(tree[2], {})
+                return CounterSum(tree[2], {})
             case "name":
                 known = self.constants.get(tree[2])
-                return Affine(0, {tree[2]: 1}) if known is None else Affine(known, {})
+                return CounterSum(0, {tree[2]: 1}) if known is None else CounterSum(known, {})
             case "unary" if tree[2] == "-":
                 inner = self.affine(tree[3])
                 return None if inner is None else inner.times(-1)

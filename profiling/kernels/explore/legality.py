@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import product
 from math import gcd
 
-from penstock.profiling.kernels.explore.accesses import Access, Accesses, Affine
+from penstock.profiling.kernels.explore.accesses import Accesses, CounterSum, WordAccess
 
-Direction = tuple[int, ...]
+LoopDirection = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Span:
     trip: int
 
 
-def directions(body: Accesses, loops: Sequence[Span]) -> set[Direction]:
+def directions(body: Accesses, loops: Sequence[Span]) -> set[LoopDirection]:
     """Of all pairs of accesses of which one writes: how their iterations may lie, the earlier first."""
-    found: set[Direction] = set()
+    found: set[LoopDirection] = set()
     own = _private(body)
     for before in body.touched:
         for after in body.touched:
@@ -38,7 +38,7 @@ def directions(body: Accesses, loops: Sequence[Span]) -> set[Direction]:
     return {d for d in found if _later(d)}
 
 
-def met(before: Access, after: Access, loops: Sequence[Span]) -> Iterator[Direction]:
+def met(before: WordAccess, after: WordAccess, loops: Sequence[Span]) -> Iterator[LoopDirection]:
     """Directions in which two accesses may be of one word. Variables of no loop may have any value."""
     for direction in product((1, 0, -1), repeat=len(loops)):
         if any(d and span.trip < 2 for d, span in zip(direction, loops, strict=True)):
@@ -50,12 +50,12 @@ def met(before: Access, after: Access, loops: Sequence[Span]) -> Iterator[Direct
             yield direction
 
 
-def may_permute(found: set[Direction], order: Sequence[int]) -> bool:
+def may_permute(found: set[LoopDirection], order: Sequence[int]) -> bool:
     """Whether every dependence still goes forward when the loops stand in this order."""
     return all(_later(tuple(d[i] for i in order)) for d in found)
 
 
-def may_tile(found: set[Direction], order: Sequence[int], tiles: Sequence[int]) -> bool:
+def may_tile(found: set[LoopDirection], order: Sequence[int], tiles: Sequence[int]) -> bool:
     """Whether the loops may be cut: those over tiles in this order, each with its points as in the source."""
     for direction in found:
         for parts in product(*(_cut(d, tiles[i]) for i, d in enumerate(direction))):
@@ -94,11 +94,11 @@ def _cut(direction: int, tile: int) -> tuple[tuple[int, int], ...]:
     return ((direction, -1), (direction, 0), (direction, 1), (0, direction))
 
 
-def _later(direction: Direction) -> bool:
+def _later(direction: LoopDirection) -> bool:
     return next((d for d in direction if d), 0) > 0
 
 
-def _may_be_equal(a: Affine, b: Affine, loops: Sequence[Span], direction: Direction) -> bool:
+def _may_be_equal(a: CounterSum, b: CounterSum, loops: Sequence[Span], direction: LoopDirection) -> bool:
     """Whether a, in an iteration, and b, in one that lies in this direction from it, can be the same number."""
     low = high = a.base - b.base
     steps: list[int] = []

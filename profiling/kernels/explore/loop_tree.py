@@ -18,19 +18,19 @@ INDENT = "  "
 
 
 @dataclass(frozen=True)
-class Statement:
+class SourceStatement:
     text: str
     accesses: Accesses
     line: int
 
 
 @dataclass(frozen=True)
-class Loop:
+class SourceLoop:
     """`head` is what stands between the parentheses; `pragmas` stand first in its body."""
 
     span: Span
     head: str
-    body: tuple[Node, ...]
+    body: tuple[SourceNode, ...]
     line: int
     label: str = ""
     pragmas: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Loop:
         return found
 
 
-Node = Statement | Loop
+SourceNode = SourceStatement | SourceLoop
 
 
 @dataclass
@@ -66,7 +66,7 @@ class BodyReader:
         for match in re.finditer("\n", self.text):
             self._starts.append(match.end())
 
-    def nodes(self, block: Tree, around: frozenset[str] = frozenset()) -> tuple[Node, ...]:
+    def nodes(self, block: Tree, around: frozenset[str] = frozenset()) -> tuple[SourceNode, ...]:
         return tuple(self._node(tree, around) for tree in statements_of(block) if not self._needless(tree))
 
     def _needless(self, tree: Tree) -> bool:
@@ -83,12 +83,12 @@ class BodyReader:
         _, line, column = tree[1]
         return self._starts[line - 1] + column - 1
 
-    def _node(self, tree: Tree, around: frozenset[str]) -> Node:
+    def _node(self, tree: Tree, around: frozenset[str]) -> SourceNode:
         bare, label = unlabelled(tree)
         line = tree[1][1]
         if bare[0] != "for":
             start = self.offset(tree)
-            return Statement(self.text[start : self._end(start)].strip(), self.accesses.statement(tree), line)
+            return SourceStatement(self.text[start : self._end(start)].strip(), self.accesses.statement(tree), line)
         start = self.offset(bare)
         self._expect(start, "for", bare)
         opened = self._code.index("(", start)
@@ -98,11 +98,11 @@ class BodyReader:
         if not own or head.variable in around or _jumps(bare[5]):
             text = self.text[start : self._end(start)]
             why = f"line {line}: a loop " + ("that is left in its middle" if own else "over a variable from outside")
-            return Statement(text, Accesses((), opaque=why), line)
+            return SourceStatement(text, Accesses((), opaque=why), line)
         span = Span(head.variable, head.first, head.step, head.trip)
         inner = self.nodes(bare[5], around | {head.variable})
         words = " ".join(self._code[opened + 1 : closed - 1].split())
-        return Loop(span, words if head.declared else f"int {words}", inner, line, label)
+        return SourceLoop(span, words if head.declared else f"int {words}", inner, line, label)
 
     def _expect(self, start: int, sign: str, tree: Tree) -> None:
         if not self._code.startswith(sign, start):
@@ -154,11 +154,11 @@ def _jumps(tree: Tree) -> bool:
     )  # fmt: skip
 
 
-def written(nodes: tuple[Node, ...], depth: int) -> Iterator[str]:
+def written(nodes: tuple[SourceNode, ...], depth: int) -> Iterator[str]:
     """The lines of some nodes."""
     for node in nodes:
         before = INDENT * depth
-        if isinstance(node, Statement):
+        if isinstance(node, SourceStatement):
             yield before + node.text
             continue
         label = f"{node.label}: " if node.label else ""

@@ -8,8 +8,15 @@ from itertools import permutations
 from math import lcm, prod
 
 from penstock.profiling.kernels.explore.accesses import Accesses
-from penstock.profiling.kernels.explore.legality import Direction, Span, directions, may_permute, may_split, may_tile
-from penstock.profiling.kernels.explore.loop_tree import Loop, Node, Statement
+from penstock.profiling.kernels.explore.legality import (
+    LoopDirection,
+    Span,
+    directions,
+    may_permute,
+    may_split,
+    may_tile,
+)
+from penstock.profiling.kernels.explore.loop_tree import SourceLoop, SourceNode, SourceStatement
 
 _MOST_LOOPS = 5
 Banks = dict[tuple[str, int], int]
@@ -17,7 +24,7 @@ Banks = dict[tuple[str, int], int]
 
 
 @dataclass(frozen=True)
-class Shape:
+class NestShape:
     """How a perfect nest is built: the order of its loops, and of each (as in the source) how many turns at once."""
 
     order: tuple[int, ...]
@@ -34,7 +41,7 @@ class Nest:
 
     path: tuple[int, ...]
     """Which node of which body, from the outermost."""
-    loops: tuple[Loop, ...]
+    loops: tuple[SourceLoop, ...]
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -49,10 +56,10 @@ class Nest:
         return prod(span.trip for span in self.spans)
 
     @property
-    def plain(self) -> Shape:
-        return Shape(tuple(range(len(self.loops))), (1,) * len(self.loops))
+    def plain(self) -> NestShape:
+        return NestShape(tuple(range(len(self.loops))), (1,) * len(self.loops))
 
-    def dependences(self) -> set[Direction]:
+    def dependences(self) -> set[LoopDirection]:
         return directions(self.body, self.spans)
 
     def orders(self) -> list[tuple[int, ...]]:
@@ -62,25 +69,25 @@ class Nest:
         found = self.dependences()
         return [order for order in permutations(range(len(self.loops))) if may_permute(found, order)]
 
-    def allows(self, shape: Shape, found: set[Direction]) -> bool:
+    def allows(self, shape: NestShape, found: set[LoopDirection]) -> bool:
         if self.body.opaque:
             return shape == self.plain
         return may_permute(found, shape.order) and may_tile(found, shape.order, shape.tiles)
 
 
-def split(nodes: Sequence[Node], around: tuple[Span, ...] = ()) -> tuple[Node, ...]:
+def split(nodes: Sequence[SourceNode], around: tuple[Span, ...] = ()) -> tuple[SourceNode, ...]:
     """Each loop as several one after the other, wherever that changes no value; inner loops first.
 
     Statements beside each other are parted too: two sums of which each wants another loop innermost.
     """
-    made: list[Node] = []
+    made: list[SourceNode] = []
     for node in nodes:
-        if isinstance(node, Statement):
+        if isinstance(node, SourceStatement):
             made.append(node)
             continue
         loops = (*around, node.span)
         body = split(node.body, loops)
-        parts: list[list[Node]] = [[]]
+        parts: list[list[SourceNode]] = [[]]
         for at, one in enumerate(body):
             if parts[-1] and _may_cut(body[:at], body[at:], (node.span,)):
                 parts.append([])
@@ -89,13 +96,13 @@ def split(nodes: Sequence[Node], around: tuple[Span, ...] = ()) -> tuple[Node, .
     return tuple(made)
 
 
-def fused(nodes: Sequence[Node]) -> tuple[Node, ...]:
+def fused(nodes: Sequence[SourceNode]) -> tuple[SourceNode, ...]:
     """Neighbouring nests of the same loops as one, wherever that changes no value: one pipeline in place of two."""
-    made: list[Node] = []
+    made: list[SourceNode] = []
     for node in nodes:
-        one = node if isinstance(node, Statement) else replace(node, body=fused(node.body))
+        one = node if isinstance(node, SourceStatement) else replace(node, body=fused(node.body))
         before = made[-1] if made else None
-        both = _one_nest(before, one) if isinstance(before, Loop) and isinstance(one, Loop) else None
+        both = _one_nest(before, one) if isinstance(before, SourceLoop) and isinstance(one, SourceLoop) else None
         if both is not None:
             made[-1] = both
         else:
@@ -103,42 +110,42 @@ def fused(nodes: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(made)
 
 
-def _one_nest(first: Loop, second: Loop) -> Loop | None:
+def _one_nest(first: SourceLoop, second: SourceLoop) -> SourceLoop | None:
     a, b = nests_of((first,)), nests_of((second,))
     if len(a) != 1 or len(b) != 1 or len(a[0].path) != 1 or len(b[0].path) != 1 or a[0].spans != b[0].spans:
         return None
     if a[0].body.opaque or b[0].body.opaque or not may_split(a[0].body, b[0].body, a[0].spans):
         return None
-    node: tuple[Node, ...] = (*a[0].loops[-1].body, *b[0].loops[-1].body)
+    node: tuple[SourceNode, ...] = (*a[0].loops[-1].body, *b[0].loops[-1].body)
     for loop in reversed(a[0].loops):
         node = (replace(loop, body=node),)
     found = node[0]
-    assert isinstance(found, Loop)
+    assert isinstance(found, SourceLoop)
     return found
 
 
-def _may_cut(before: Sequence[Node], after: Sequence[Node], loops: tuple[Span, ...]) -> bool:
+def _may_cut(before: Sequence[SourceNode], after: Sequence[SourceNode], loops: tuple[Span, ...]) -> bool:
     """Whether a loop may be split between its statements. Inner loops' variables may have any value here."""
     return may_split(_together(before), _together(after), loops)
 
 
-def _together(nodes: Sequence[Node]) -> Accesses:
+def _together(nodes: Sequence[SourceNode]) -> Accesses:
     found = Accesses(())
     for node in nodes:
         found = found.plus(node.accesses)
     return found
 
 
-def nests_of(nodes: Sequence[Node], path: tuple[int, ...] = ()) -> list[Nest]:
+def nests_of(nodes: Sequence[SourceNode], path: tuple[int, ...] = ()) -> list[Nest]:
     """The perfect nests, in the order of the program."""
     found: list[Nest] = []
     for at, node in enumerate(nodes):
-        if isinstance(node, Statement):
+        if isinstance(node, SourceStatement):
             continue
         chain = [node]
-        while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], Loop):
+        while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], SourceLoop):
             chain.append(chain[-1].body[0])
-        if any(isinstance(one, Loop) for one in chain[-1].body):
+        if any(isinstance(one, SourceLoop) for one in chain[-1].body):
             inner = (*path, at, *(0 for _ in chain[1:]))
             found += nests_of(chain[-1].body, inner)
         else:
@@ -146,7 +153,9 @@ def nests_of(nodes: Sequence[Node], path: tuple[int, ...] = ()) -> list[Nest]:
     return found
 
 
-def shaped(nodes: Sequence[Node], shapes: Mapping[tuple[int, ...], Shape], names: frozenset[str]) -> tuple[Node, ...]:
+def shaped(
+    nodes: Sequence[SourceNode], shapes: Mapping[tuple[int, ...], NestShape], names: frozenset[str]
+) -> tuple[SourceNode, ...]:
     """The program with some of its nests in another shape."""
     made = list(nodes)
     for nest in nests_of(nodes):
@@ -156,24 +165,24 @@ def shaped(nodes: Sequence[Node], shapes: Mapping[tuple[int, ...], Shape], names
     return tuple(made)
 
 
-def _put(nodes: Sequence[Node], path: tuple[int, ...], new: Node) -> tuple[Node, ...]:
+def _put(nodes: Sequence[SourceNode], path: tuple[int, ...], new: SourceNode) -> tuple[SourceNode, ...]:
     at, rest = path[0], path[1:]
     made = list(nodes)
     old = made[at]
     if not rest:
         made[at] = new
     else:
-        assert isinstance(old, Loop)
+        assert isinstance(old, SourceLoop)
         made[at] = replace(old, body=_put(old.body, rest, new))
     return tuple(made)
 
 
-def built(nest: Nest, shape: Shape, names: frozenset[str]) -> Node:
+def built(nest: Nest, shape: NestShape, names: frozenset[str]) -> SourceNode:
     """A nest in a shape: loops over tiles, the innermost a pipeline, and in it the points of a tile, unrolled."""
-    body: tuple[Node, ...] = nest.loops[-1].body
-    declared: list[Node] = []
-    outer: list[Loop] = []
-    points: list[Loop] = []
+    body: tuple[SourceNode, ...] = nest.loops[-1].body
+    declared: list[SourceNode] = []
+    outer: list[SourceLoop] = []
+    points: list[SourceLoop] = []
     for loop, tile in zip(nest.loops, shape.tiles, strict=True):
         span = loop.span
         if tile == 1:
@@ -185,21 +194,21 @@ def built(nest: Nest, shape: Shape, names: frozenset[str]) -> Node:
         turn = f"{tile} * {over} + {point}" if span.trip > tile else point
         value = turn if span.step == 1 else f"{span.step} * ({turn})"
         value = value if span.first == 0 else f"{span.first} + {value}"
-        declared.append(Statement(f"const int {span.variable} = {value};", Accesses(()), loop.line))
-    node: tuple[Node, ...] = (*declared, *body)
+        declared.append(SourceStatement(f"const int {span.variable} = {value};", Accesses(()), loop.line))
+    node: tuple[SourceNode, ...] = (*declared, *body)
     for point in reversed(points):
         node = (replace(point, body=node),)
     kept = [outer[i] for i in shape.order if outer[i].span.trip > 1]
     for depth, loop in enumerate(reversed(kept)):
         node = (replace(loop, body=node, pragmas=("pipeline II=1",) if depth == 0 else ()),)
     found = node[0]
-    assert isinstance(found, Loop)
+    assert isinstance(found, SourceLoop)
     return found
 
 
-def _counting(variable: str, trip: int, loop: Loop) -> Loop:
+def _counting(variable: str, trip: int, loop: SourceLoop) -> SourceLoop:
     head = f"int {variable} = 0; {variable} < {trip}; {variable}++"
-    return Loop(Span(variable, 0, 1, trip), head, (), loop.line)
+    return SourceLoop(Span(variable, 0, 1, trip), head, (), loop.line)
 
 
 def fresh(name: str, names: frozenset[str]) -> str:
@@ -210,7 +219,7 @@ def fresh(name: str, names: frozenset[str]) -> str:
     return found
 
 
-def banks_of(nest: Nest, shape: Shape) -> Banks:
+def banks_of(nest: Nest, shape: NestShape) -> Banks:
     """Banks with which the points of a tile meet no two words of one, as far as each dimension by itself can say."""
     tiles = {span.variable: (tile, span.step) for span, tile in zip(nest.spans, shape.tiles, strict=True)}
     offsets: dict[tuple[str, int], set[int]] = {}

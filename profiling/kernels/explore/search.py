@@ -25,8 +25,8 @@ from penstock.compiler.hls_in.timed import time_kernel
 from penstock.compiler.hls_in.to_nests import KernelArgument
 from penstock.compiler.simulator import VITIS, Network, simulate
 from penstock.profiling.kernels.analysis import delays_of
-from penstock.profiling.kernels.explore.loop_tree import Node
-from penstock.profiling.kernels.explore.moves import Banks, Nest, Shape, banks_of, fused, joined, nests_of, shaped
+from penstock.profiling.kernels.explore.loop_tree import SourceNode
+from penstock.profiling.kernels.explore.moves import Banks, Nest, NestShape, banks_of, fused, joined, nests_of, shaped
 from penstock.profiling.kernels.explore.source import KernelSource, read_source
 from penstock.profiling.kernels.explore.tasks import tasks_of
 from penstock.profiling.kernels.values import random_memories, source_program
@@ -39,7 +39,7 @@ _MOST_ORDERS = 6
 _ROUNDS = 3
 _LIGHT = 1000
 """A nest with so much less work than the largest is not looked at by itself."""
-Objective = Literal["latency", "throughput"]
+KernelObjective = Literal["latency", "throughput"]
 RESOURCES = ("dsp", "lut", "ff", "bram18")
 
 
@@ -94,13 +94,13 @@ class _Judged:
 
 @dataclass(frozen=True)
 class _State:
-    shapes: Mapping[tuple[int, ...], Shape]
+    shapes: Mapping[tuple[int, ...], NestShape]
     judged: _Judged
 
 
 def explore_kernel(
     path: Path, top: str, clock_mhz: float = 300.0, part: str = "xcu280-fsvh2892-2L-e",
-    limits: Mapping[str, int] | None = None, *, objective: Objective = "latency", trials: int = TRIALS, seed: int = 0,
+    limits: Mapping[str, int] | None = None, *, objective: KernelObjective = "latency", trials: int = TRIALS, seed: int = 0,
 ) -> ExploredKernel:  # fmt: skip
     """The fastest of the sources tried that computes the same and stays within the limits."""
     delays = delays_of(part, clock_mhz)
@@ -125,7 +125,7 @@ def explore_kernel(
     )  # fmt: skip
 
 
-def _line(nest: Nest, shape: Shape) -> NestLine:
+def _line(nest: Nest, shape: NestShape) -> NestLine:
     names = tuple(span.variable for span in nest.spans)
     return NestLine(
         nest.loops[0].line, names, tuple(names[i] for i in shape.order),
@@ -135,7 +135,7 @@ def _line(nest: Nest, shape: Shape) -> NestLine:
 
 class _Search:
     def __init__(
-        self, unit: Unit, top: str, delays: Delays, limits: Mapping[str, int], trials: int, objective: Objective,
+        self, unit: Unit, top: str, delays: Delays, limits: Mapping[str, int], trials: int, objective: KernelObjective,
         source: KernelSource,
     ) -> None:  # fmt: skip
         self.top, self.delays, self.limits, self.most, self.objective = top, delays, limits, trials, objective
@@ -195,12 +195,12 @@ class _Search:
                 break
         return state
 
-    def text(self, shapes: Mapping[tuple[int, ...], Shape]) -> str:
+    def text(self, shapes: Mapping[tuple[int, ...], NestShape]) -> str:
         banks = self._banks(shapes)
-        nodes: tuple[Node, ...] = shaped(self.source.nodes, shapes, self.source.names)
+        nodes: tuple[SourceNode, ...] = shaped(self.source.nodes, shapes, self.source.names)
         return self.source.with_nodes(nodes, banks, self.groups)
 
-    def _banks(self, shapes: Mapping[tuple[int, ...], Shape]) -> Banks:
+    def _banks(self, shapes: Mapping[tuple[int, ...], NestShape]) -> Banks:
         return joined([banks_of(nest, shapes[nest.path]) for nest in self.nests if nest.path in shapes])
 
     def _ordered(self, state: _State, nest: Nest) -> _State:
@@ -208,7 +208,7 @@ class _Search:
         stores = [a for a in nest.body.touched if a.writes]
         orders = nest.orders()
         orders.sort(key=lambda order: any(_stays(a.index, nest.spans[order[-1]].variable) for a in stores))
-        ways = [Shape(order, nest.plain.tiles) for order in orders[:_MOST_ORDERS]]
+        ways = [NestShape(order, nest.plain.tiles) for order in orders[:_MOST_ORDERS]]
         tried = [one for one in (self._with(state, nest, shape, self.most) for shape in ways) if one is not None]
         return min([state, *tried], key=self.cost)
 
@@ -241,7 +241,7 @@ class _Search:
         found = nest.dependences()
         now = best.shapes[nest.path]
         lanes = min(self._most_lanes(), now.lanes * 2)
-        seen: set[Shape] = set()
+        seen: set[NestShape] = set()
         while nest.iterations < lanes * best.judged.interval and lanes > 1 and self.tried < until:
             shapes = self._shapes(nest, now.order, lanes)
             wide = [s for s in shapes if s not in seen and nest.allows(s, found)]
@@ -264,18 +264,18 @@ class _Search:
         dsp = self.limits.get("dsp")
         return _MOST_LANES if dsp is None else max(2, min(_MOST_LANES, dsp // 2))
 
-    def _shapes(self, nest: Nest, order: tuple[int, ...], lanes: int) -> list[Shape]:
+    def _shapes(self, nest: Nest, order: tuple[int, ...], lanes: int) -> list[NestShape]:
         """Tiles that divide their loops, as many lanes as may be and at most a tenth fewer."""
         ways = [[d for d in range(1, min(span.trip, lanes) + 1) if span.trip % d == 0] for span in nest.spans]
-        found = [Shape(order, tiles) for tiles in product(*ways) if prod(tiles) <= lanes]
+        found = [NestShape(order, tiles) for tiles in product(*ways) if prod(tiles) <= lanes]
         found = [s for s in found if any(t < span.trip for t, span in zip(s.tiles, nest.spans, strict=True))]
         most = max((s.lanes for s in found), default=1)
         return [s for s in found if s.lanes > 1 and s.lanes * 10 >= most * 9]
 
-    def _spread(self, state: _State, nest: Nest, shapes: Sequence[Shape]) -> list[Shape]:
+    def _spread(self, state: _State, nest: Nest, shapes: Sequence[NestShape]) -> list[NestShape]:
         """Those with the fewest banks of all arrays first; what other nests ask of the same arrays counts too."""
 
-        def cost(shape: Shape) -> int:
+        def cost(shape: NestShape) -> int:
             banks = self._banks({**state.shapes, nest.path: shape})
             names = {name for name, _ in banks}
             return sum(prod(f for (name, _), f in banks.items() if name == one) for one in names)
@@ -283,12 +283,12 @@ class _Search:
         priced = sorted(((cost(s), -s.lanes, s.tiles, s) for s in shapes), key=lambda row: row[:3])
         return _apart([row[3] for row in priced if row[0] <= _MOST_BANKS])
 
-    def _with(self, state: _State, nest: Nest, shape: Shape, until: int) -> _State | None:
+    def _with(self, state: _State, nest: Nest, shape: NestShape, until: int) -> _State | None:
         shapes = {**state.shapes, nest.path: shape}
         judged = self._judged(shapes, until)
         return _State(shapes, judged) if judged is not None and self.over(judged.area) <= 1 else None
 
-    def _try(self, shapes: Mapping[tuple[int, ...], Shape]) -> _State | None:
+    def _try(self, shapes: Mapping[tuple[int, ...], NestShape]) -> _State | None:
         judged = self._judged(shapes, self.most)
         return _State(shapes, judged) if judged is not None and self.over(judged.area) <= 1 else None
 
@@ -303,7 +303,7 @@ class _Search:
         used = asdict(area)
         return max((used[key] / max(1, limit) for key, limit in self.limits.items()), default=0.0)
 
-    def _judged(self, shapes: Mapping[tuple[int, ...], Shape], until: int) -> _Judged | None:
+    def _judged(self, shapes: Mapping[tuple[int, ...], NestShape], until: int) -> _Judged | None:
         text = self.text(shapes)
         if text not in self._known:
             if self.tried >= until:
@@ -336,7 +336,7 @@ class _Search:
         return _Judged(result.latency, interval, area_of(timed, self.delays))
 
 
-def _apart(shapes: list[Shape]) -> list[Shape]:
+def _apart(shapes: list[NestShape]) -> list[NestShape]:
     """The first two, then some from all over the list: what shares operations best need not have the fewest banks."""
     step = max(1, len(shapes) // (_AT_EACH_WIDTH - 1))
     first = [*shapes[:2], *shapes[step::step]]

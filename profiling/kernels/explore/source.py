@@ -11,7 +11,7 @@ from penstock.compiler.hls_in.parsing import Unit
 from penstock.compiler.hls_in.pragmas import pragmas_of
 from penstock.compiler.hls_in.syntax import Tree, is_tree, variable_of
 from penstock.profiling.kernels.explore.accesses import AccessReader
-from penstock.profiling.kernels.explore.loop_tree import INDENT, BodyReader, Node, Statement, written
+from penstock.profiling.kernels.explore.loop_tree import INDENT, BodyReader, SourceNode, SourceStatement, written
 from penstock.profiling.kernels.explore.moves import Banks, fresh, split
 
 _PURE = frozenset(
@@ -29,7 +29,7 @@ _CHOSEN = frozenset({"pipeline", "unroll", "array_partition", "array_reshape", "
 @dataclass(frozen=True)
 class KernelSource:
     text: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[SourceNode, ...]
     names: frozenset[str]
     dims: Mapping[str, tuple[int, ...]]
     pragmas: tuple[str, ...]
@@ -41,17 +41,17 @@ class KernelSource:
     top_at: int
     """Where the top function begins."""
 
-    def with_nodes(self, nodes: tuple[Node, ...], banks: Banks, groups: Sequence[Sequence[int]] = ()) -> str:
+    def with_nodes(self, nodes: tuple[SourceNode, ...], banks: Banks, groups: Sequence[Sequence[int]] = ()) -> str:
         """The source with another body of its top function; with groups, each is a task of its own."""
         lines = ["{", *(["#pragma HLS dataflow"] if groups else [])]
         lines += [f"#pragma HLS {pragma}" for pragma in self.pragmas]
-        local = {node.text: node for node in nodes if isinstance(node, Statement) and node.accesses.declared}
+        local = {node.text: node for node in nodes if isinstance(node, SourceStatement) and node.accesses.declared}
         inner = {name for node in local.values() for name in node.accesses.declared}
         lines += self._cut(banks, self.dims.keys() - inner)
         for node in nodes:
-            if isinstance(node, Statement) or not groups:
+            if isinstance(node, SourceStatement) or not groups:
                 lines += written((node,), 1)
-            if isinstance(node, Statement):
+            if isinstance(node, SourceStatement):
                 lines += self._cut(banks, node.accesses.declared)
         tasks: list[str] = []
         for number, group in enumerate(groups, 1):
@@ -111,7 +111,7 @@ def read_source(unit: Unit, top: str) -> KernelSource:
             raise PenstockError(
                 code="not-explored", what=f"#pragma HLS {pragma.kind} in a kernel that is to be built anew",
                 where=f"{file}:{pragma.line}:{pragma.column}",
-                limit="kept are interface, inline, bind_storage, bind_op, resource; others of loops and banks are chosen",
+                limit="kept are interface, inline, bind_storage, bind_op, resource; others are chosen",
                 hint="take the pragma out, or keep the structure and run `penstock analyse --fix`",
             )  # fmt: skip
         kept.append(pragma.kind + "".join(f" {k}={v}" if v else f" {k}" for k, v in pragma.options.items()))

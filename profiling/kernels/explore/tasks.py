@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from penstock.profiling.kernels.explore.accesses import Access
-from penstock.profiling.kernels.explore.loop_tree import Node, Statement
+from penstock.profiling.kernels.explore.accesses import WordAccess
+from penstock.profiling.kernels.explore.loop_tree import SourceNode, SourceStatement
 
 
-def tasks_of(nodes: Sequence[Node], known: Collection[str], dims: Collection[str]) -> list[list[int]]:
+def tasks_of(nodes: Sequence[SourceNode], known: Collection[str], dims: Collection[str]) -> list[list[int]]:
     """Groups of nodes in the order of the program, or none where fewer than two tasks are left.
 
     An array has one producer and at most one consumer, and goes forward. Nodes between two that break this are one task
     with them: so several producers of an array become one. `known` are names that a task can be given, `dims` arrays.
     """
-    if any(isinstance(n, Statement) and not _declares_arrays(n, dims) for n in nodes):
+    if any(isinstance(n, SourceStatement) and not _declares_arrays(n, dims) for n in nodes):
         return []
-    loops = [at for at, node in enumerate(nodes) if not isinstance(node, Statement)]
+    loops = [at for at, node in enumerate(nodes) if not isinstance(node, SourceStatement)]
     if any(nodes[at].accesses.opaque for at in loops) or len(loops) < 2:
         return []
-    local = {name for n in nodes if isinstance(n, Statement) for name in n.accesses.declared}
+    local = {name for n in nodes if isinstance(n, SourceStatement) for name in n.accesses.declared}
     groups = [[at] for at in loops]
     while (pair := _conflict(nodes, groups, local)) is not None:
         first, last = pair
@@ -28,28 +28,30 @@ def tasks_of(nodes: Sequence[Node], known: Collection[str], dims: Collection[str
     return groups if len(groups) > 1 and names <= set(known) else []
 
 
-def _declares_arrays(node: Statement, dims: Collection[str]) -> bool:
+def _declares_arrays(node: SourceStatement, dims: Collection[str]) -> bool:
     return bool(node.accesses.declared) and node.accesses.declared <= set(dims)
 
 
-def _inside(nodes: Sequence[Node], loops: Sequence[int]) -> set[str]:
+def _inside(nodes: Sequence[SourceNode], loops: Sequence[int]) -> set[str]:
     """Names that loops declare or count with."""
     found = {name for at in loops for name in nodes[at].accesses.declared}
     waiting = [nodes[at] for at in loops]
     while waiting:
         node = waiting.pop()
-        if not isinstance(node, Statement):
+        if not isinstance(node, SourceStatement):
             found.add(node.span.variable)
             waiting += node.body
     return found
 
 
-def _conflict(nodes: Sequence[Node], groups: Sequence[Sequence[int]], local: Collection[str]) -> tuple[int, int] | None:
+def _conflict(
+    nodes: Sequence[SourceNode], groups: Sequence[Sequence[int]], local: Collection[str]
+) -> tuple[int, int] | None:
     """The first and the last of groups that may not be tasks of their own."""
     inside = _inside(nodes, [at for group in groups for at in group])
     uses: dict[str, list[tuple[int, bool]]] = {}
     for number, group in enumerate(groups):
-        touched: list[Access] = [access for at in group for access in nodes[at].accesses.touched]
+        touched: list[WordAccess] = [access for at in group for access in nodes[at].accesses.touched]
         for name in {access.name for access in touched if access.index} - inside:
             uses.setdefault(name, []).append((number, any(a.writes for a in touched if a.name == name)))
         for name in {access.name for access in touched if not access.index and access.writes} - inside:
