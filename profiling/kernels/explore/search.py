@@ -100,7 +100,8 @@ class _State:
 
 def explore_kernel(
     path: Path, top: str, clock_mhz: float = 300.0, part: str = "xcu280-fsvh2892-2L-e",
-    limits: Mapping[str, int] | None = None, *, objective: KernelObjective = "latency", trials: int = TRIALS, seed: int = 0,
+    limits: Mapping[str, int] | None = None, *, objective: KernelObjective = "latency", trials: int = TRIALS,
+    seed: int = 0,
 ) -> ExploredKernel:  # fmt: skip
     """The fastest of the sources tried that computes the same and stays within the limits."""
     delays = delays_of(part, clock_mhz)
