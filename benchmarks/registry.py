@@ -73,6 +73,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "models": Benchmark(
         "benchmarks.models", "models that people have through penstock compile: which compile, agree and fit"
     ),
+    "polybench": Benchmark(
+        "benchmarks.polybench_explore", "PolyBench as plain C, explored within HIDA's resources, beside published tools"
+    ),
     "networks": Benchmark("benchmarks.networks", "simulated cycles of real designs against RTL"),
     "open-rtl": Benchmark(
         "benchmarks.open_rtl", "kernels measured a minute, a systolic array at its peak, area by yosys"

@@ -9,6 +9,7 @@ import typer
 
 from penstock.services.cli.asked import AskedOptions, takes_run_options
 from penstock.services.cli.exit_codes import documented_exit_codes
+from penstock.services.cli.explore_kernel import explore_source, is_kernel
 from penstock.services.jobs.model import check_reference
 from penstock.services.run_options import EXPLORE, MODEL_HELP
 
@@ -24,9 +25,15 @@ def explore(
     asked: AskedOptions,
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
     save: Annotated[Path | None, typer.Option(help="write the best design here, for penstock compile --design")] = None,
+    top: Annotated[str | None, typer.Option(help="of a C++ kernel: its top function")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="of a C++ kernel: folder for the new source and exploration.json")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one object instead of a table")] = False,
 ) -> int:
     """Try designs of MODEL on a device and print the Pareto front: latency against resources."""
+    if is_kernel(model):
+        return explore_source(model, top, asked, clock, out, as_json)
     with documented_exit_codes():
         check_reference(model)
 

@@ -38,6 +38,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "profiling",
         "profiling.open_rtl profiling.vitis",
         "profiling.kernels profiling.networks",
+        "profiling.kernels.explore",
         "profiling.solutions",
     ),
     "dse": (

@@ -1,0 +1,131 @@
+"""`penstock explore KERNEL.cpp`: a C++ kernel's loops and arrays built anew, so that it is fast within limits."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from math import floor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.compiler.errors import PenstockError
+from penstock.services.cli.asked import AskedOptions
+from penstock.services.cli.exit_codes import FAILED, OK, documented_exit_codes
+
+if TYPE_CHECKING:
+    from penstock.compiler.platforms import Platform
+    from penstock.profiling.kernels.explore.search import ExploredKernel, KernelObjective
+
+_SUFFIXES = (".cpp", ".cc", ".cxx", ".c")
+_PLATFORM = "xcu280"
+
+
+def is_kernel(model: str) -> bool:
+    return model.lower().endswith(_SUFFIXES)
+
+
+def explore_source(
+    model: str, top: str | None, asked: AskedOptions, clock: float | None, out: Path | None, as_json: bool
+) -> int:
+    """Print what became of the kernel, and write its new source where --out says."""
+    from penstock.compiler.platforms import load_platform
+    from penstock.profiling.kernels.explore.search import TRIALS, explore_kernel
+
+    with documented_exit_codes():
+        if top is None:
+            raise PenstockError(
+                code="no-top", what="a C++ kernel has a top function, and none is named", where=model,
+                hint="name it: --top FUNCTION",
+            )  # fmt: skip
+        if asked.get("quantize"):
+            raise PenstockError(
+                code="bad-option", what="--quantize of a C++ kernel", where=model,
+                limit="a kernel keeps its own types", hint="leave the option out",
+            )  # fmt: skip
+        objective = objective_of(asked["objectives"] or (), model)
+        platform = load_platform(asked["platform"] or _PLATFORM)
+        clock_mhz = platform.check_clock(platform.clock_mhz if clock is None else clock)
+        limits = limits_of(asked["limits"] or (), platform)
+        try:
+            found = explore_kernel(
+                Path(model), top, clock_mhz, platform.part, limits, objective=objective,
+                trials=asked["trials"] or TRIALS,
+            )  # fmt: skip
+        except PenstockError as error:
+            for other in error.others:
+                print(f"penstock: {other.one_line()}", file=sys.stderr)
+            raise
+    lines = _lines(found)
+    text = json.dumps(found.to_json(), indent=1) + "\n"
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        written = out / Path(model).name
+        if written.resolve() == Path(model).resolve():
+            written = out / f"explored_{written.name}"
+        written.write_text(found.text)
+        (out / "exploration.json").write_text(text)
+        lines.append(f"written   {written}, {out / 'exploration.json'}")
+    else:
+        lines.append("note      keep the new source with --out FOLDER")
+    print(text if as_json else "\n".join(lines), end="" if as_json else "\n")
+    return OK if found.equal else FAILED
+
+
+def objective_of(objectives: Sequence[str], model: str) -> KernelObjective:
+    """What is to be short: one run, or the time from one run to the next of many."""
+    match list(objectives):
+        case [] | ["latency"]:
+            return "latency"
+        case ["throughput"]:
+            return "throughput"
+        case _:
+            raise PenstockError(
+                code="bad-option", what=f"the objectives {', '.join(objectives)} of a C++ kernel", where=model,
+                limit="latency, or throughput; resources are limits", hint="give one of them, and --limit",
+            )  # fmt: skip
+
+
+def limits_of(texts: list[str] | tuple[str, ...], platform: Platform) -> dict[str, int]:
+    """What the platform leaves to a design, or less of it: counts of each resource."""
+    from penstock.dse.evaluation.objectives import Goal
+    from penstock.profiling.kernels.explore.search import RESOURCES
+
+    whole = platform.limits.as_dict()
+    found = {name: floor(whole[name]) for name in RESOURCES}
+    for limit in Goal.of((), texts).on(platform).limits:
+        if limit.name not in RESOURCES or limit.sense != "<=" or limit.share is None:
+            raise PenstockError(
+                code="bad-limit", what=f"{limit.text} of a C++ kernel", where="--limit",
+                limit="known are " + ", ".join(f"{name}<=" for name in RESOURCES), hint="limit resources alone",
+            )  # fmt: skip
+        given = limit.value if limit.value > 1 else limit.share * whole[limit.name]
+        found[limit.name] = min(found[limit.name], floor(given))
+    return found
+
+
+def _lines(found: ExploredKernel) -> list[str]:
+    ratio = found.latency_before / max(1, found.latency)
+    lines = [
+        f"kernel    {found.top} of {found.kernel}, {found.part} at {found.clock_mhz:g} MHz",
+        f"latency   {found.latency_before:,} -> {found.latency:,} cycles, {ratio:,.1f} times as fast "
+        f"[simulated, schedules modelled], {found.trials} sources tried",
+        f"runs      one every {found.interval_before:,} -> {found.interval:,} cycles"
+        + (f", {found.tasks} tasks at the same time" if found.tasks > 1 else ""),
+        "area      " + ", ".join(
+            f"{found.area_before[name]:,} -> {found.area[name]:,} {name.upper()}" for name in found.area
+        ) + " [modelled]",
+        "limits    " + ", ".join(f"{value:,} {name.upper()}" for name, value in found.limits.items()),
+    ]  # fmt: skip
+    if not found.nests:
+        lines.append("source    as it was: none of the sources tried is better, or it has no loops that may be moved")
+    for nest in found.nests:
+        lanes = ", ".join(f"{tile} of {name}" for name, tile in nest.lanes.items())
+        lines.append(
+            f"nest      line {nest.line}: loops {', '.join(nest.order)}" + (f"; {lanes} at once" if lanes else "")
+        )
+    if found.equal:
+        lines.append(f"values    {found.compared:,} words as the source leaves them, bit for bit, by g++")
+    else:
+        lines.append(f"values    {found.different:,} of {found.compared:,} words differ from the source's")
+    return lines

@@ -1,0 +1,240 @@
+"""Plain C kernels made fast: the same values bit for bit, never above the limits, and nothing moved that may not."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import permutations, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.parsing import parse
+from penstock.profiling.kernels.explore.accesses import Accesses, CounterSum, WordAccess
+from penstock.profiling.kernels.explore.legality import Span, directions, may_permute, may_split, may_tile
+from penstock.profiling.kernels.explore.moves import fused, nests_of
+from penstock.profiling.kernels.explore.search import explore_kernel
+from penstock.profiling.kernels.explore.source import read_source
+from penstock.services.cli.main import run
+
+SOURCES = {
+    "a product": """
+void top(float A[12][20], float B[20][16], float C[12][16]) {
+  for (int i = 0; i < 12; i++)
+    for (int j = 0; j < 16; j++) {
+      C[i][j] = 0; // a sum in one word
+      for (int k = 0; k < 20; k++) C[i][j] += A[i][k] * B[k][j];
+    }
+}
+""",
+    "in place, each from its neighbours": """
+void top(float A[24][24]) {
+  for (int t = 0; t < 3; t++)
+    for (int i = 1; i < 23; i++)
+      for (int j = 1; j < 23; j++) A[i][j] = (A[i - 1][j + 1] + A[i][j - 1] + A[i + 1][j]) / 3.0f;
+}
+""",
+    "bounds that do not begin at nought, and steps": """
+#define N 30
+void top(int a[N], int b[N]) {
+  for (int x = 0; x < 4; x++)
+    for (int i = 2; i <= 28; i += 2) {
+      int twice = a[i] * 2;
+      if (twice > x) { b[i] += twice; } else b[i - 1] = x;
+    }
+}
+""",
+    "counters declared before the loops": """
+#define N 24
+void top(float A[N][N], float x[N], float y[N]) {
+  int i, j;
+  for (i = 0; i < N; i++) y[i] = 0;
+  for (i = 0; i < N; i++)
+    for (j = 0; j < N; j++) /* along a row */ y[i] += A[i][j] * x[j];
+}
+""",
+    "a sum in a variable": """
+void top(float A[16][32], float x[32], float y[16]) {
+  for (int i = 0; i < 16; i++) {
+    float sum = 0;
+    for (int j = 0; j < 32; j++) sum += A[i][j] * x[j];
+    y[i] = sum;
+  }
+}
+""",
+}
+
+
+def _written(text: str, folder: Path) -> Path:
+    path = folder / "kernel.cpp"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", sorted(SOURCES))
+def test_values_are_the_sources_and_limits_are_kept(name: str, tmp_path: Path) -> None:
+    found = explore_kernel(_written(SOURCES[name], tmp_path), "top", limits={"dsp": 40}, trials=10)
+    assert found.equal
+    assert found.compared > 0
+    assert found.area["dsp"] <= 40
+    assert found.latency <= found.latency_before
+
+
+def test_a_product_takes_as_many_lanes_as_its_limit_allows(tmp_path: Path) -> None:
+    path = _written(SOURCES["a product"], tmp_path)
+    few = explore_kernel(path, "top", limits={"dsp": 20}, trials=20)
+    many = explore_kernel(path, "top", limits={"dsp": 80}, trials=20)
+    assert few.area["dsp"] <= 20 < many.area["dsp"] <= 80
+    assert many.latency < few.latency < few.latency_before / 8
+    assert "array_partition" in many.text
+
+
+def _nest(generator: random.Random) -> tuple[Accesses, list[Span], list[tuple[list[CounterSum], CounterSum]]]:
+    """A loop nest with one store of a sum of loads, all of one array of one dimension or two."""
+    loops = [
+        Span(name, generator.randint(-1, 2), generator.choice((1, 1, 2)), generator.randint(1, 4))
+        for name in "ijk"[: generator.randint(2, 3)]
+    ]
+    rank = generator.randint(1, 2)
+
+    def form() -> CounterSum:
+        factors = {s.variable: generator.choice((0, 0, 1, 1, -1, 2)) for s in loops}
+        return CounterSum(generator.randint(-2, 2), {n: f for n, f in factors.items() if f})
+
+    index = [tuple(form() for _ in range(rank)) for _ in range(generator.randint(2, 3))]
+    touched = tuple(WordAccess("a", one, at == 0) for at, one in enumerate(index))
+    return Accesses(touched), loops, [([*one], one[0]) for one in index]
+
+
+def _at(index: list[CounterSum], values: dict[str, int]) -> tuple[int, ...]:
+    return tuple(f.base + sum(factor * values[n] for n, factor in f.factors.items()) for f in index)
+
+
+def _run(accesses: Accesses, loops: list[Span], turns: list[tuple[int, ...]]) -> dict[tuple[int, ...], int]:
+    memory: dict[tuple[int, ...], int] = {}
+    store, *loads = accesses.touched
+    for turn in turns:
+        values = {s.variable: s.first + s.step * t for s, t in zip(loops, turn, strict=True)}
+        read = 0
+        for load in loads:
+            place = _at([one for one in load.index if one is not None], values)
+            read = read * 31 + memory.get(place, hash(place) % 1009)
+        memory[_at([one for one in store.index if one is not None], values)] = (read * 7 + 3) % 1000003
+    return memory
+
+
+def test_what_may_be_moved_changes_no_value_in_random_nests() -> None:
+    generator = random.Random(5)
+    moved = refused = tiled = 0
+    for _ in range(300):
+        accesses, loops, _ = _nest(generator)
+        turns = list(product(*(range(s.trip) for s in loops)))
+        expected = _run(accesses, loops, turns)
+        found = directions(accesses, loops)
+        for order in permutations(range(len(loops))):
+            again = sorted(turns, key=lambda t: [t[i] for i in order])
+            if may_permute(found, order):
+                moved += order != tuple(range(len(loops)))
+                assert _run(accesses, loops, again) == expected
+            else:
+                refused += 1
+            tiles = [generator.choice([d for d in range(1, s.trip + 1) if s.trip % d == 0]) for s in loops]
+            if max(tiles) > 1 and may_tile(found, order, tiles):
+                tiled += 1
+                cut = sorted(turns, key=lambda t: ([t[i] // tiles[i] for i in order], t))
+                assert _run(accesses, loops, cut) == expected
+    assert moved > 50
+    assert tiled > 50
+    assert refused > 50
+
+
+def test_an_order_that_breaks_a_dependence_is_refused() -> None:
+    i, j = Span("i", 1, 1, 6), Span("j", 0, 1, 6)
+    store = WordAccess("a", (CounterSum(0, {"i": 1}), CounterSum(0, {"j": 1})), True)
+    load = WordAccess("a", (CounterSum(-1, {"i": 1}), CounterSum(1, {"j": 1})), False)
+    found = directions(Accesses((store, load)), [i, j])
+    assert found == {(1, -1)}
+    assert not may_permute(found, (1, 0))
+    assert not may_tile(found, (0, 1), (2, 2))
+    assert may_tile(found, (0, 1), (1, 2))
+
+
+def test_loops_are_split_only_where_nothing_goes_back() -> None:
+    i = Span("i", 0, 1, 8)
+    first = Accesses((WordAccess("a", (CounterSum(0, {"i": 1}),), True),))
+    behind = Accesses((WordAccess("a", (CounterSum(0, {"i": 1}),), False),))
+    ahead = Accesses((WordAccess("a", (CounterSum(1, {"i": 1}),), False),))
+    assert may_split(first, behind, [i])
+    assert not may_split(first, ahead, [i])
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("void top(float a[8]) {\n  for (int i = 0; i < 8; i++) {\n    i += 1;\n    a[i] = 0;\n  }\n}\n", "3:5"),
+        ("void top(float a[8]) {\n#pragma HLS dataflow\n  for (int i = 0; i < 8; i++) a[i] = 0;\n}\n", "2:"),
+        ("void top(float a[8], int n) {\n  for (int i = 0; i < n; i++) a[i] = 0;\n}\n", "2:"),
+    ],
+)
+def test_what_is_not_explored_is_refused_with_its_place(text: str, place: str, tmp_path: Path) -> None:
+    with pytest.raises(PenstockError) as refused:
+        explore_kernel(_written(text, tmp_path), "top", trials=4)
+    assert f"kernel.cpp:{place}" in (refused.value.where or "")
+    assert refused.value.hint
+
+
+def test_the_command_writes_source_and_report(tmp_path: Path) -> None:
+    path, out = _written(SOURCES["a product"], tmp_path), tmp_path / "out"
+    asked = ["explore", str(path), "--top", "top", "--platform", "zu3eg", "--limit", "dsp<=30", "--trials", "10"]
+    assert run([*asked, "-o", str(out)]) == 0
+    report = json.loads((out / "exploration.json").read_text())
+    assert report["equal"]
+    assert report["limits"]["dsp"] == 30
+    assert "pragma HLS pipeline" in (out / "kernel.cpp").read_text()
+    assert np.isfinite(report["latency"])
+    assert run(["explore", str(path)]) == 1
+
+
+TASKS = """
+const int N = 24;
+void top(float A[N][N], float B[N][N], float C[N][N], float D[N][N]) {
+  float mid[N][N];
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++) {
+      mid[i][j] = 0;
+      for (int k = 0; k < N; k++) mid[i][j] += A[i][k] * B[k][j];
+    }
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++) {
+      D[i][j] = 1;
+      for (int k = 0; k < N; k++) D[i][j] += mid[i][k] * C[k][j];
+    }
+}
+"""
+
+
+def test_loops_become_tasks_with_one_producer_of_each_array(tmp_path: Path) -> None:
+    path = _written(TASKS, tmp_path)
+    found = explore_kernel(path, "top", limits={"ff": 5000}, objective="throughput", trials=40)
+    assert found.equal
+    assert found.tasks == 2
+    assert "#pragma HLS dataflow" in found.text
+    assert found.text.count("static void") == 2
+    assert found.interval < found.latency
+    assert explore_kernel(path, "top", limits={"dsp": 60}, trials=6).tasks == 1
+
+
+def test_neighbours_are_joined_only_where_nothing_goes_back(tmp_path: Path) -> None:
+    def nests(index: str) -> int:
+        text = (
+            "void top(int a[40], int b[40], int c[40]) {\n"
+            "  for (int i = 1; i < 39; i++) a[i] = c[i] * 3;\n"
+            f"  for (int i = 1; i < 39; i++) b[i] = a[{index}] + 1;\n}}\n"
+        )
+        source = read_source(parse(_written(text, tmp_path)), "top")
+        return len(nests_of(fused(source.nodes)))
+
+    assert nests("i") == nests("i - 1") == 1
+    assert nests("i + 1") == 2
