@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -27,8 +27,10 @@ from penstock.dse.evaluation.objectives import (
 )
 from penstock.dse.evaluation.routing import routing_use
 from penstock.dse.fifo import (
+    CONSERVATIVE,
     DesignSizing,
     SizingProgress,
+    depths_back_to_back,
     depths_where_paths_meet,
     equalised_depths,
     prefetched,
@@ -143,6 +145,10 @@ class Evaluator:
                 return replace(found, assumed=False)
             refuted |= {self.meaning(found.design)}
             found = self._modelled(params, refuted)
+        if refuted and found.may_be_chosen and not runs_through(
+            self.assembler.network(found.design), self.platform, self.clock_mhz, found.design.fifo_depths
+        ):  # fmt: skip
+            return replace(found, stops="simulated, with the safest depths too")
         return found
 
     def assume(self, params: Params) -> Evaluation:
@@ -316,13 +322,16 @@ class Evaluator:
         return replace(again, params=evaluation.params, sizing_note=note, equalised=equalised)
 
     def _timed(self, evaluation: Evaluation) -> Evaluation | None:
-        """With what its FIFOs' depths cost; None where it stands still with such as are assumed to suffice."""
+        """With what its FIFOs' depths cost; None where it stands still with such as are assumed to suffice.
+
+        Where it does with any, loads that share a port hold each other up: that is a design not to choose, no error.
+        """
         try:
             return self._with_times(evaluation)
         except ProfilingError as stopped:
-            if not evaluation.assumed or stopped.kind != "deadlock":
+            if stopped.kind != "deadlock":
                 raise
-            return None
+            return None if evaluation.assumed else replace(evaluation, timed=True, stops=_briefly(str(stopped.where)))
 
     def _with_times(self, evaluation: Evaluation) -> Evaluation:
         timing: DesignModel = self.__dict__["_timing"]
@@ -348,8 +357,10 @@ class Evaluator:
         elif design.equalisation and not safe:
             slower = self._slower_channels(network, design.equalisation)
             depths, assumed = equalised_depths(free.channels, slower, depths)
+        elif self.goal.weighs_frames and not safe and len(network.groups) == 1:
+            depths, assumed = self._back_to_back(network, free.channels, depths)
         elif not safe:
-            held = depths_where_paths_meet(free.channels, depths, _WHERE_PATHS_MEET * self.may_use.memory_bits)
+            held = depths_where_paths_meet(free.channels, depths, _room(self.may_use))
             depths, assumed = held, held != depths
         figures = timing.with_area(free, network, depths)
         design = design.with_fifo_depths(depths)
@@ -363,6 +374,19 @@ class Evaluator:
             params, design, figures, shares, cost, self.goal, fullest, use, assumed=assumed, timed=False
         )  # fmt: skip
         return self._as_recorded(found, network) if design.memories else found
+
+    def _back_to_back(
+        self, network: TaskNetwork, channels: Sequence[ChannelFigures], safe: Mapping[str, int]
+    ) -> tuple[Mapping[str, int], bool]:
+        """Depths for inputs that follow each other, and whether these may stop.
+
+        Where tasks go at their own pace if there is room; else where they go no faster than the slowest, as they do in
+        the long run.
+        """
+        found, doubtful = depths_back_to_back(channels, channels, safe)
+        if sum(found[c.name] * c.bits for c in channels if c.name in found) <= _room(self.may_use):
+            return found, doubtful
+        return depths_back_to_back(channels, self._slower_channels(network, CONSERVATIVE), safe)
 
     def _slower_channels(self, network: TaskNetwork, equalisation: int) -> tuple[ChannelFigures, ...]:
         """When tokens pass where tasks are as slow as an equalisation says, by a model that is not asked for others."""
@@ -379,3 +403,14 @@ class Evaluator:
                 raise
             return evaluation
         return self.counted(evaluation, built.used(WHOLE_CHIP))
+
+
+def _room(may_use: Resources) -> float:
+    """Bits that are left to whole tensors in FIFOs before anything is simulated."""
+    return _WHERE_PATHS_MEET * may_use.memory_bits
+
+
+def _briefly(names: str) -> str:
+    """The first of many channels."""
+    first, *others = names.split(", ")
+    return f"{first} and {len(others)} more channels wait for each other" if others else f"{first} waits"
