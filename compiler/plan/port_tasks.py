@@ -27,9 +27,9 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
 
     A load takes the ports that are done soonest with what is wanted before it, so that what is wanted together goes
     through different ones as far as there are some, and no tensor waits for the one bank that it shares with another.
-    Where no tensor is striped and there are more of them than ports, only the smallest share some, and are held whole: a
-    port goes on when a tensor has passed, and one that no FIFO holds has when its reader has taken nearly all of it. Of
-    inputs that follow each other, two such on one port take twice the time of one.
+    Where no tensor is striped and there are more of them than ports, only the smallest share some and are held whole:
+    a port goes on when a tensor has passed, and one that no FIFO holds has when its reader has taken nearly all of it.
+    Of inputs that follow each other, two such on one port take twice the time of one.
     """
     if design.stripes == 1 or platform.has_array_arguments:
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from penstock.dse.evaluation.assemble import Assembler
 from penstock.dse.evaluation.assemble_tasks import TaskAssembler
 from penstock.dse.evaluation.caps import allowed_by
 from penstock.dse.evaluation.energy import operations_uj, run_cost
-from penstock.dse.evaluation.evaluation import Equalised, Evaluation
+from penstock.dse.evaluation.evaluation import Equalised, Evaluation, briefly
 from penstock.dse.evaluation.fitting import fitted, may_fit_otherwise
 from penstock.dse.evaluation.given_depths import given_depths
 from penstock.dse.evaluation.objectives import (
@@ -30,10 +30,10 @@ from penstock.dse.fifo import (
     CONSERVATIVE,
     DesignSizing,
     SizingProgress,
-    depths_back_to_back,
     depths_where_paths_meet,
     equalised_depths,
     prefetched,
+    roomy_or_slower,
     runs_through,
     safe_depths,
     size_design,
@@ -331,7 +331,7 @@ class Evaluator:
         except ProfilingError as stopped:
             if stopped.kind != "deadlock":
                 raise
-            return None if evaluation.assumed else replace(evaluation, timed=True, stops=_briefly(str(stopped.where)))
+            return None if evaluation.assumed else replace(evaluation, timed=True, stops=briefly(str(stopped.where)))
 
     def _with_times(self, evaluation: Evaluation) -> Evaluation:
         timing: DesignModel = self.__dict__["_timing"]
@@ -358,7 +358,9 @@ class Evaluator:
             slower = self._slower_channels(network, design.equalisation)
             depths, assumed = equalised_depths(free.channels, slower, depths)
         elif self.goal.weighs_frames and not safe and len(network.groups) == 1:
-            depths, assumed = self._back_to_back(network, free.channels, depths)
+            depths, assumed = roomy_or_slower(
+                free.channels, lambda: self._slower_channels(network, CONSERVATIVE), depths, _room(self.may_use)
+            )
         elif not safe:
             held = depths_where_paths_meet(free.channels, depths, _room(self.may_use))
             depths, assumed = held, held != depths
@@ -374,19 +376,6 @@ class Evaluator:
             params, design, figures, shares, cost, self.goal, fullest, use, assumed=assumed, timed=False
         )  # fmt: skip
         return self._as_recorded(found, network) if design.memories else found
-
-    def _back_to_back(
-        self, network: TaskNetwork, channels: Sequence[ChannelFigures], safe: Mapping[str, int]
-    ) -> tuple[Mapping[str, int], bool]:
-        """Depths for inputs that follow each other, and whether these may stop.
-
-        Where tasks go at their own pace if there is room; else where they go no faster than the slowest, as they do in
-        the long run.
-        """
-        found, doubtful = depths_back_to_back(channels, channels, safe)
-        if sum(found[c.name] * c.bits for c in channels if c.name in found) <= _room(self.may_use):
-            return found, doubtful
-        return depths_back_to_back(channels, self._slower_channels(network, CONSERVATIVE), safe)
 
     def _slower_channels(self, network: TaskNetwork, equalisation: int) -> tuple[ChannelFigures, ...]:
         """When tokens pass where tasks are as slow as an equalisation says, by a model that is not asked for others."""
@@ -408,9 +397,3 @@ class Evaluator:
 def _room(may_use: Resources) -> float:
     """Bits that are left to whole tensors in FIFOs before anything is simulated."""
     return _WHERE_PATHS_MEET * may_use.memory_bits
-
-
-def _briefly(names: str) -> str:
-    """The first of many channels."""
-    first, *others = names.split(", ")
-    return f"{first} and {len(others)} more channels wait for each other" if others else f"{first} waits"

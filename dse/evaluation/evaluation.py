@@ -139,3 +139,9 @@ class Evaluation:
 
     def _exceeded(self) -> list[str]:
         return [name for name, violation in self.constraints.items() if violation > 0]
+
+
+def briefly(names: str) -> str:
+    """The first of many channels at which a design stops."""
+    first, *others = names.split(", ")
+    return f"{first} and {len(others)} more channels wait for each other" if others else f"{first} waits"

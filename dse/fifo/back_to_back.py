@@ -7,7 +7,7 @@ still with the last one, the words of that input come already (`profiling/steady
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from penstock.dse.fifo.depths import LEAST_DEPTH, bridges
 from penstock.profiling.model import ChannelFigures
@@ -34,3 +34,19 @@ def depths_back_to_back(
         found[channel.name] = max(LEAST_DEPTH, wanted)
         doubtful |= channel.name not in alone and wanted < depths[channel.name]
     return found, doubtful
+
+
+def roomy_or_slower(
+    channels: Sequence[ChannelFigures],
+    slower: Callable[[], Sequence[ChannelFigures]],
+    depths: Mapping[str, int],
+    room: float,
+) -> tuple[dict[str, int], bool]:
+    """The same, where tasks go at their own pace if FIFOs have `room` for that: else as the `slower` ones do.
+
+    Those go no faster than the slowest, as all do in the long run.
+    """
+    found, doubtful = depths_back_to_back(channels, channels, depths)
+    if sum(found[c.name] * c.bits for c in channels if c.name in found) <= room:
+        return found, doubtful
+    return depths_back_to_back(channels, slower(), depths)
