@@ -26,6 +26,7 @@ from penstock.profiling.bandwidth import memory_cycles
 from penstock.profiling.network import Task, TaskChannel, TaskNetwork
 from penstock.profiling.prefetch import Prefetch, prefetch_depths, waiting_frames
 from penstock.profiling.protocol import ProfileRequest, ProfilingError
+from penstock.profiling.steady import steady_times, waiting_while_late
 from penstock.profiling.timeline import FreeTimeline, Timeline, TimelineMemory
 
 _MOST_FACTS = 1 << 16
@@ -67,6 +68,8 @@ class ChannelFigures:
     resources: Resources
     prefetch: Prefetch | None = None
     """Of a FIFO that a load alone fills."""
+    waiting: int = 0
+    """Where inputs follow each other: tokens that come while the weights of the next one do."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +125,13 @@ class DesignModel:
         if any(_enough(c, written) > depth_of[c.name] for c in figures.channels):
             changed = network.with_depths(depths)
             pairs = zip(self._free(network), changed.groups, strict=True)
-            return self._figures(changed, [free.bounded(part, seen=seen) for free, part in pairs])
-        return self.with_area(figures, network, depths)
+            found = self._figures(changed, [free.bounded(part, seen=seen) for free, part in pairs])
+        else:
+            found = self.with_area(figures, network, depths)
+        if len(network.groups) > 1:  # inputs do not overlap
+            return found
+        busy = {task.name: task.latency for task in found.tasks}
+        return replace(found, interval=max(found.interval, steady_times(network, busy, depth_of).interval(busy)))
 
     def with_area(self, figures: DesignFigures, network: TaskNetwork, depths: Mapping[str, int]) -> DesignFigures:
         """The figures of the same network with the area of other FIFO depths, and the times that they had."""
@@ -164,10 +172,19 @@ class DesignModel:
         channels: list[ChannelFigures] = []
         for part, timeline in zip(network.groups, timelines, strict=True):
             ends, ahead = part.ends(), prefetch_depths(part, timeline.busy)
+            waiting: Mapping[str, int] = {}
             if self.back_to_back:
                 over = {name: times.end for name, times in timeline.tasks.items()}
                 ahead = waiting_frames(part, ahead, over, interval)
-            channels += [self._channel(c, ends[name], timeline, ahead.get(name)) for name, c in part.channels.items()]
+                steady = steady_times(part, timeline.busy, {})
+                spans = {name: times.end - times.start for name, times in timeline.tasks.items()}
+                filled = {n: int(c.written[-1] - c.written[0]) + 1 for n, c in timeline.channels.items()}
+                pace = max(interval, steady.interval(timeline.busy))
+                waiting = waiting_while_late(part, steady.late, spans, filled, pace)
+            channels += [
+                self._channel(c, ends[name], timeline, ahead.get(name), waiting.get(name, 0))
+                for name, c in part.channels.items()
+            ]
         return DesignFigures(
             latency=before,
             interval=interval,
@@ -181,7 +198,7 @@ class DesignModel:
         )
 
     def _channel(
-        self, channel: TaskChannel, ends: tuple[str, str], timeline: Timeline, prefetch: Prefetch | None
+        self, channel: TaskChannel, ends: tuple[str, str], timeline: Timeline, prefetch: Prefetch | None, waiting: int
     ) -> ChannelFigures:
         times = timeline.channels[channel.name]
         return ChannelFigures(
@@ -196,6 +213,7 @@ class DesignModel:
             least_depth=times.least_depth,
             resources=self._area(channel, channel.depth),
             prefetch=prefetch,
+            waiting=waiting,
         )
 
     def _area(self, channel: TaskChannel, depth: int) -> Resources:

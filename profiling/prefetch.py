@@ -19,7 +19,7 @@ from penstock.profiling.network import TaskNetwork
 
 
 @dataclass(frozen=True)
-class _Supply:
+class Supply:
     """What feeds a nest that has nothing but loads before it: the cycles of the slowest, and the longest access."""
 
     cycles: float
@@ -40,6 +40,8 @@ class Prefetch:
     shared: bool = False
     parts: int = 1
     frames: int = 1
+    striped: bool = False
+    """Whether any tensor of its kernel is striped."""
 
 
 def prefetch_depths(network: TaskNetwork, busy: Mapping[str, int]) -> dict[str, Prefetch]:
@@ -48,14 +50,15 @@ def prefetch_depths(network: TaskNetwork, busy: Mapping[str, int]) -> dict[str, 
     Only one FIFO on a tensor's way holds that many, the others pass words on as they come: 0. `busy` is how many cycles
     each task takes if it never waits for another, external memory's pace in it.
     """
-    supplies: dict[str, _Supply] = {}
+    supplies: dict[str, Supply] = {}
     found: dict[str, Prefetch] = {}
+    striped = any(nest.name.endswith(JOIN) for task in network.tasks for nest in task.nests)
     for task in network.tasks:  # writers come before readers
         slots = sum(nest.slots for nest in task.nests)
         for nest in task.nests:
             taken = [task.channel(p.channel) for p in nest.ports if _takes(p.kind, p.direction)]
             own = busy[task.name] * nest.slots / slots
-            supply = _supply(nest, [supplies.get(name) for name in taken], own, among=len(task.nests) > 1)
+            supply = supply_of(nest, [supplies.get(name) for name in taken], own, among=len(task.nests) > 1)
             if supply is not None and supply.shared:
                 fed = {before: found[before] for before in taken if before in found}
                 found |= {before: replace(one, shared=True, parts=len(taken)) for before, one in fed.items()}
@@ -69,7 +72,7 @@ def prefetch_depths(network: TaskNetwork, busy: Mapping[str, int]) -> dict[str, 
                 found |= {before: Prefetch(0) for before in taken if before in found}
             if written[0].kind == "stream":
                 found[name] = Prefetch(0 if supply.shared and taken else covering, supply.shared)
-    return found
+    return {name: replace(one, striped=True) for name, one in found.items()} if striped else found
 
 
 def waiting_frames(
@@ -97,13 +100,13 @@ def _takes(kind: str, direction: str) -> bool:
     return kind != "external" and direction == "read"
 
 
-def _supply(nest: NestSchedule, before: list[_Supply | None], cycles: float, *, among: bool) -> _Supply | None:
+def supply_of(nest: NestSchedule, before: list[Supply | None], cycles: float, *, among: bool) -> Supply | None:
     """None for a nest that waits for something that is computed, or brings together what differs."""
     known = [one for one in before if one is not None]
     loads = any(p.kind == "external" and p.direction == "read" for p in nest.ports)
     several = len(known) > 1 and not nest.name.endswith(JOIN)
     if None in before or several or not (known or loads):
         return None
-    own = [_Supply(cycles, nest.depth, among)] if loads else []
+    own = [Supply(cycles, nest.depth, among)] if loads else []
     fed = (*known, *own)
-    return _Supply(max(s.cycles for s in fed), max(s.latency for s in fed), any(s.shared for s in fed))
+    return Supply(max(s.cycles for s in fed), max(s.latency for s in fed), any(s.shared for s in fed))

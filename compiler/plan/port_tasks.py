@@ -27,8 +27,9 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
 
     A load takes the ports that are done soonest with what is wanted before it, so that what is wanted together goes
     through different ones as far as there are some, and no tensor waits for the one bank that it shares with another.
-    Whole tensors take one port after the other: the port that is done soonest has a small one of the first layers, and
-    what the next frame begins with would wait there until this one's last layer takes its weights.
+    Where no tensor is striped and there are more of them than ports, only the smallest share some and are held whole:
+    a port goes on when a tensor has passed, and one that no FIFO holds has when its reader has taken nearly all of it.
+    Of inputs that follow each other, two such on one port take twice the time of one.
     """
     if design.stripes == 1 or platform.has_array_arguments:
         return
@@ -42,16 +43,22 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
         labels: dict[int, str] = {}
         following, filled = 0, [0.0] * count  # bits that each port brings so far
         striped = any(_stripes(part) > 1 for part in loads)
-        for turn, part in enumerate(_in_turn(loads, wanted, design.prefetch_bits)):
+        together, shared = (set[Part](), 0) if striped else _together(loads, count)
+        for turn, part in enumerate(_in_turn(loads, wanted, whole_bits(design.prefetch_bits, striped=striped))):
             assert isinstance(part.does, Loading)
             part.turn, stripes = turn, _stripes(part)
-            in_turn = [(following + i) % count for i in range(count)]
-            soonest = set(sorted(in_turn, key=filled.__getitem__)[:stripes])
-            ports = [port for port in in_turn if port in soonest]
-            following = (ports[-1] + 1) % count
-            words = part.does.transfer.words
-            for port in ports if striped else ():
-                filled[port] += words.bits * words.kind.token_count / stripes
+            if part in together:
+                ports = [min(range(shared), key=filled.__getitem__)]
+            elif together:
+                ports = [shared + following]
+                following += 1
+            else:
+                in_turn = [(following + i) % count for i in range(count)]
+                soonest = set(sorted(in_turn, key=filled.__getitem__)[:stripes])
+                ports = [port for port in in_turn if port in soonest]
+                following = (ports[-1] + 1) % count
+            for port in ports if striped or together else ():
+                filled[port] += _bits(part) / stripes
             held = prod(part.does.transfer.stream.kind.data_shape()) * type_bits(part.does.transfer.stream.kind.dtype)
             if room is not None and held / 8 / stripes > room:
                 raise _too_small(part, held / 8, stripes, room)
@@ -59,6 +66,28 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
                 if port not in labels:
                     labels[port] = names.take(f"port{port}")
             part.ports = tuple([labels[port] for port in ports])
+
+
+def _together(loads: Sequence[Part], ports: int) -> tuple[set[Part], int]:
+    """Of more loads than ports: the smallest ones, and how many ports these share. All others have one each.
+
+    As few share as can: so that their ports are done no later than that of the largest tensor.
+    """
+    by_size = sorted(loads, key=_bits)
+    excess = len(loads) - ports
+    if excess <= 0:
+        return set(), 0
+    shared = 1
+    while shared < ports and sum(map(_bits, by_size[: excess + shared])) > shared * _bits(by_size[-1]):
+        shared += 1
+    return set(by_size[: excess + shared]), shared
+
+
+def _bits(part: Part) -> int:
+    """All that a load brings."""
+    assert isinstance(part.does, Loading)
+    words = part.does.transfer.words
+    return words.bits * words.kind.token_count
 
 
 def _too_small(part: Part, tensor: float, stripes: int, room: float) -> PenstockError:
@@ -69,7 +98,7 @@ def _too_small(part: Part, tensor: float, stripes: int, room: float) -> Penstock
     )  # fmt: skip
 
 
-def _in_turn(loads: Sequence[Part], wanted: dict[Part, int], prefetch_bits: int) -> list[Part]:
+def _in_turn(loads: Sequence[Part], wanted: dict[Part, int], whole: int) -> list[Part]:
     """As they are wanted, but what is held whole goes before the last tensor that is not.
 
     A reader that waits for another one has less behind it, so that its loads are later than those of the other.
@@ -77,7 +106,7 @@ def _in_turn(loads: Sequence[Part], wanted: dict[Part, int], prefetch_bits: int)
     found: list[Part] = []
     place = 0
     for part in sorted(loads, key=lambda part: -_most_behind(part, wanted)):
-        if _held_whole(part, prefetch_bits):
+        if _bits(part) <= whole:
             found.insert(place, part)
             place += 1
         else:
@@ -92,16 +121,13 @@ def _stripes(part: Part) -> int:
     return layout.layout.stripes if layout is not None else 1
 
 
-def _held_whole(part: Part, prefetch_bits: int) -> bool:
-    """Whether the FIFOs behind its ports are given room for all of a tensor."""
-    assert isinstance(part.does, Loading)
-    words = part.does.transfer.words
-    return words.bits * words.kind.token_count <= whole_bits(prefetch_bits)
+def whole_bits(prefetch_bits: int, *, striped: bool) -> int:
+    """Up to what size a tensor is held whole, so that its port can go on.
 
-
-def whole_bits(prefetch_bits: int) -> int:
-    """Up to what size a tensor is held whole, so that its port can go on."""
-    return min(prefetch_bits, PREFETCH_BITS)
+    Where none is striped only the smallest share ports. Whatever the design says, they are held: their readers may
+    want several at once, and a port that waits with the first would never bring the second.
+    """
+    return min(prefetch_bits, PREFETCH_BITS) if striped else PREFETCH_BITS
 
 
 def _behind(parts: Sequence[Part]) -> dict[Part, int]:

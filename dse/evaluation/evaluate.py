@@ -18,7 +18,7 @@ from penstock.dse.evaluation.assemble import Assembler
 from penstock.dse.evaluation.assemble_tasks import TaskAssembler
 from penstock.dse.evaluation.caps import allowed_by
 from penstock.dse.evaluation.energy import operations_uj, run_cost
-from penstock.dse.evaluation.evaluation import Equalised, Evaluation
+from penstock.dse.evaluation.evaluation import Equalised, Evaluation, briefly
 from penstock.dse.evaluation.fitting import fitted, may_fit_otherwise
 from penstock.dse.evaluation.given_depths import given_depths
 from penstock.dse.evaluation.objectives import (
@@ -27,11 +27,13 @@ from penstock.dse.evaluation.objectives import (
 )
 from penstock.dse.evaluation.routing import routing_use
 from penstock.dse.fifo import (
+    CONSERVATIVE,
     DesignSizing,
     SizingProgress,
     depths_where_paths_meet,
     equalised_depths,
     prefetched,
+    roomy_or_slower,
     runs_through,
     safe_depths,
     size_design,
@@ -143,6 +145,10 @@ class Evaluator:
                 return replace(found, assumed=False)
             refuted |= {self.meaning(found.design)}
             found = self._modelled(params, refuted)
+        if refuted and found.may_be_chosen and not runs_through(
+            self.assembler.network(found.design), self.platform, self.clock_mhz, found.design.fifo_depths
+        ):  # fmt: skip
+            return replace(found, stops="simulated, with the safest depths too")
         return found
 
     def assume(self, params: Params) -> Evaluation:
@@ -316,13 +322,16 @@ class Evaluator:
         return replace(again, params=evaluation.params, sizing_note=note, equalised=equalised)
 
     def _timed(self, evaluation: Evaluation) -> Evaluation | None:
-        """With what its FIFOs' depths cost; None where it stands still with such as are assumed to suffice."""
+        """With what its FIFOs' depths cost; None where it stands still with such as are assumed to suffice.
+
+        Where it does with any, loads that share a port hold each other up: that is a design not to choose, no error.
+        """
         try:
             return self._with_times(evaluation)
         except ProfilingError as stopped:
-            if not evaluation.assumed or stopped.kind != "deadlock":
+            if stopped.kind != "deadlock":
                 raise
-            return None
+            return None if evaluation.assumed else replace(evaluation, timed=True, stops=briefly(str(stopped.where)))
 
     def _with_times(self, evaluation: Evaluation) -> Evaluation:
         timing: DesignModel = self.__dict__["_timing"]
@@ -348,8 +357,12 @@ class Evaluator:
         elif design.equalisation and not safe:
             slower = self._slower_channels(network, design.equalisation)
             depths, assumed = equalised_depths(free.channels, slower, depths)
+        elif self.goal.weighs_frames and not safe and len(network.groups) == 1:
+            depths, assumed = roomy_or_slower(
+                free.channels, lambda: self._slower_channels(network, CONSERVATIVE), depths, _room(self.may_use)
+            )
         elif not safe:
-            held = depths_where_paths_meet(free.channels, depths, _WHERE_PATHS_MEET * self.may_use.memory_bits)
+            held = depths_where_paths_meet(free.channels, depths, _room(self.may_use))
             depths, assumed = held, held != depths
         figures = timing.with_area(free, network, depths)
         design = design.with_fifo_depths(depths)
@@ -379,3 +392,8 @@ class Evaluator:
                 raise
             return evaluation
         return self.counted(evaluation, built.used(WHOLE_CHIP))
+
+
+def _room(may_use: Resources) -> float:
+    """Bits that are left to whole tensors in FIFOs before anything is simulated."""
+    return _WHERE_PATHS_MEET * may_use.memory_bits

@@ -17,6 +17,7 @@ from penstock.dse.evaluation.objectives import (
     FIFO_BITS,
     ROUTING,
     ROUTING_SHARE,
+    STOPS,
     UNBOUNDED,
     Goal,
     shortage,
@@ -63,6 +64,9 @@ class Evaluation:
     timed: bool = True
     """False where its times are still those of FIFOs that are never full: it is no faster than this."""
 
+    stops: str = ""
+    """Where it stops for ever whatever is left to the tool, and why: it is no design to choose."""
+
     @cached_property
     def measures(self) -> dict[str, float]:
         """Every figure by its name, as objectives, limits and a trial's record speak of them."""
@@ -96,7 +100,7 @@ class Evaluation:
     @property
     def constraints(self) -> dict[str, float]:
         """By how much each resource and each of the goal's limits is missed: feasible means none above 0."""
-        return self.goal.constraints(self.measures)
+        return self.goal.constraints(self.measures) | ({STOPS: UNBOUNDED} if self.stops else {})
 
     @property
     def feasible(self) -> bool:
@@ -127,9 +131,17 @@ class Evaluation:
             f"{slowest.name} sets the pace: {slowest.iterations} iterations, {slowest.ii_reason}. "
             f"{self.binding_resource} is at {self._taken[self.binding_resource]:.0%} of its limit."
         )
+        if self.stops:
+            text = f"{text} It stops for ever: {self.stops}."
         if self.routing is not None and ROUTING in self._exceeded():
             text = f"{text} It would not route: {self.routing.what}."
         return text if self.feasible else f"{text} Over the limit: {', '.join(self._exceeded())}."
 
     def _exceeded(self) -> list[str]:
         return [name for name, violation in self.constraints.items() if violation > 0]
+
+
+def briefly(names: str) -> str:
+    """The first of many channels at which a design stops."""
+    first, *others = names.split(", ")
+    return f"{first} and {len(others)} more channels wait for each other" if others else f"{first} waits"

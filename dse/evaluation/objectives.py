@@ -22,6 +22,8 @@ MOST_OBJECTIVES, MOST_LIMITS = 3, 16
 BANDWIDTH, BANDWIDTH_SHARE = "bandwidth", "bandwidth_share"
 FIFO_BITS = "fifo_bits"
 """What all FIFOs together hold: deeper ones behind loads save time, and cost memory."""
+STOPS = "deadlock"
+"""The constraint that a design misses which stops for ever."""
 DIES, DIE_SHARE = "dies", "die_share"
 """What says whether a design's tasks can be divided among the dies. Where no design can be, one that misses this alone
 is left to the tools, which may divide tasks too.
@@ -290,6 +292,8 @@ def describe_miss(name: str, excess: float) -> str:
     """How far a design is from a constraint, in words."""
     if ">=" in name:
         return f"the nearest miss reaches {max(0.0, 1 - excess):.2f} times what {name} asks for"
+    if name == STOPS:
+        return "the nearest miss stops for ever: its tasks wait for each other"
     times = f"{1 + excess:,.2f}" if excess < 1000 else f"{1 + excess:,.0f}"
     if name == ROUTING:
         return f"the nearest miss has a pipeline or a token {times} times as large as can be routed"
@@ -302,6 +306,8 @@ def after_miss(name: str) -> str:
     """What somebody can do about it."""
     if ">=" in name:
         return "ask for less, or allow more trials"
+    if name == STOPS:
+        return "allow more trials or deeper FIFOs, or leave stripes, prefetch and depths to the tool"
     if name == BANDWIDTH:
         return "relax the limit, allow fewer lanes so that the design goes slower, or allow more trials"
     if name == ROUTING:

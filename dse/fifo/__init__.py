@@ -3,6 +3,7 @@
 `safe_depths` needs closed-form figures only and is generous; `size_fifos` simulates and is tight.
 """
 
+from penstock.dse.fifo.back_to_back import depths_back_to_back, roomy_or_slower
 from penstock.dse.fifo.cost import total_bits
 from penstock.dse.fifo.depths import LEAST_DEPTH, bridges, check_depths, prefetched, safe_depths
 from penstock.dse.fifo.effort import Effort, SizingProgress
@@ -27,9 +28,11 @@ __all__ = [
     "SizingProgress",
     "bridges",
     "check_depths",
+    "depths_back_to_back",
     "depths_where_paths_meet",
     "equalised_depths",
     "periodic_depths",
+    "roomy_or_slower",
     "runs_through",
     "prefetched",
     "safe_depths",

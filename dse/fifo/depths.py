@@ -24,7 +24,7 @@ from penstock.profiling.model import ChannelFigures
 from penstock.profiling.prefetch import Prefetch
 
 LEAST_DEPTH = 2
-_WAITING_BITS = 1 << 13
+_WAITING_BITS = 1 << 17
 """What waits for the last reader of a frame while its port goes on with the next frames: so many bits cost no block of
 memory. More waits only where as much may be fetched ahead."""
 
@@ -69,7 +69,8 @@ def waiting_tokens(channel: ChannelFigures, prefetch_bits: int = PREFETCH_BITS) 
     if known is None or known.frames == 1:
         return 0
     tokens = channel.tokens * known.frames
-    return tokens if tokens * channel.bits * known.parts <= max(_WAITING_BITS, whole_bits(prefetch_bits)) else 0
+    most = max(_WAITING_BITS, whole_bits(prefetch_bits, striped=known.striped))
+    return tokens if tokens * channel.bits * known.parts <= most else 0
 
 
 def held_whole(channel: ChannelFigures, prefetch_bits: int) -> bool:
@@ -77,7 +78,7 @@ def held_whole(channel: ChannelFigures, prefetch_bits: int) -> bool:
     known = channel.prefetch
     if known is None or not known.shared or not known.depth:
         return False
-    return channel.tokens * channel.bits * known.parts <= whole_bits(prefetch_bits)
+    return channel.tokens * channel.bits * known.parts <= whole_bits(prefetch_bits, striped=known.striped)
 
 
 def prefetched(channels: Iterable[ChannelFigures], prefetch_bits: int = PREFETCH_BITS) -> dict[str, int]:

@@ -52,9 +52,9 @@ def test_what_is_small_passes_before_the_weights_wanted_before_it() -> None:
         part.turn: part.does.transfer.words for part in kernel.parts if isinstance(part.does, Loading) and part.ports
     }
     sizes = [words.bits * words.kind.token_count for _, words in sorted(loads.items())]
-    large = [n for n, bits in enumerate(sizes) if bits > whole_bits(1 << 17)]
+    large = [n for n, bits in enumerate(sizes) if bits > whole_bits(1 << 17, striped=True)]
     assert large, "the first layer's weights are too large to be held"
-    assert all(bits <= whole_bits(1 << 17) for bits in sizes[: large[0]])
+    assert all(bits <= whole_bits(1 << 17, striped=True) for bits in sizes[: large[0]])
     assert large[0] > 0, "its bias is wanted after them, and passes before"
 
 
@@ -106,7 +106,7 @@ def test_of_two_branches_the_longer_one_is_loaded_first() -> None:
     first = [next(p for p in (part.outputs[0].reader,) if p is not None) for part in loads]
     for number, part in enumerate(loads):
         for later, reader in zip(loads[number + 1 :], first[number + 1 :], strict=True):
-            if bits_of(part) * len(part.ports) > whole_bits(1 << 17):
+            if bits_of(part) * len(part.ports) > whole_bits(1 << 17, striped=True):
                 assert first[number] not in behind(reader), (part.label, later.label)
 
 
@@ -165,6 +165,7 @@ def test_words_of_later_frames_wait_where_the_time_between_frames_matters() -> N
     """Behind a port that others wait for: else the next frame's first layer waits for this one's last."""
     program = layers(1, *([64] * 9))
     depths: dict[str, dict[str, int]] = {}
+    loaded: set[str] = set()
     for objective in ("latency", "throughput"):
         evaluator = Evaluator.create(
             program, "kv260", goal=Goal.of((objective,), ()), options=TilingOptions(weights="stream")
@@ -174,6 +175,7 @@ def test_words_of_later_frames_wait_where_the_time_between_frames_matters() -> N
         )
         found = evaluator.evaluate_design(shared)
         depths[objective] = dict(found.design.fifo_depths)
+        loaded |= {c.name for c in found.figures.channels if c.prefetch is not None}
         behind = {c.name: c for c in found.figures.channels if c.prefetch is not None and c.prefetch.frames > 1}
         assert bool(behind) is (objective == "throughput")
         for name, channel in behind.items():
@@ -182,4 +184,30 @@ def test_words_of_later_frames_wait_where_the_time_between_frames_matters() -> N
             if waiting * channel.bits * channel.prefetch.parts <= 1 << 13:
                 assert depths[objective][name] >= waiting
     assert any(depths["throughput"][name] > depth for name, depth in depths["latency"].items())
-    assert all(depths["throughput"][name] >= depth for name, depth in depths["latency"].items())
+    assert all(depths["throughput"][name] >= depth for name, depth in depths["latency"].items() if name in loaded)
+
+
+@pytest.mark.parametrize("prefetch", [0, 1 << 14])
+def test_of_more_tensors_than_ports_the_smallest_share_and_are_held_whole(prefetch: int) -> None:
+    """Each large one has a port of its own: two of which no FIFO holds all would take turns with their readers."""
+    evaluator = Evaluator.create(
+        layers(1, *([64] * 9)), "kv260", goal=Goal.of(("throughput",), ()), options=TilingOptions(weights="stream")
+    )
+    design = replace(evaluator.evaluate({"default_tile_size": 16}).design, stripes=4, fifo_depths={})
+    found = evaluator.evaluate_design(replace(design, prefetch_bits=prefetch))
+    loads = shared_loads(evaluator, found.design)
+    by_port: dict[str, list[Part]] = {}
+    for part in loads:
+        by_port.setdefault(part.ports[0], []).append(part)
+    sharing = [part for parts in by_port.values() if len(parts) > 1 for part in parts]
+    assert len(loads) > len(by_port) == 4
+    alone = [bits_of(part) for part in loads if part not in sharing]
+    assert max(map(bits_of, sharing)) <= min(alone, default=float("inf"))
+    held = {c.name: c for c in found.figures.channels if c.prefetch is not None and c.prefetch.shared}
+    whole = [c for c in held.values() if c.prefetch is not None and c.prefetch.depth]
+    assert len(whole) == len(sharing)
+    assert all(found.design.fifo_depths[c.name] >= c.tokens for c in whole)
+    simulated = simulate_design(
+        evaluator.assembler.network(found.design), evaluator.platform, evaluator.clock_mhz, frames=6
+    )
+    assert simulated.deadlock is None

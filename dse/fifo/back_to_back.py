@@ -1,0 +1,52 @@
+"""FIFO depths for inputs that follow each other, from modelled times.
+
+With one input alone a writer that is held back delays nobody, if its reader never waits for it. With others behind it,
+it does: it begins with the next one so much later. And while a reader waits for the weights of its next input, or is
+still with the last one, the words of that input come already (`profiling/steady.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from penstock.dse.fifo.depths import LEAST_DEPTH, bridges
+from penstock.profiling.model import ChannelFigures
+
+_MARGIN = 2
+"""One token more for so many, since inputs that follow each other wait for each other."""
+
+
+def depths_back_to_back(
+    channels: Sequence[ChannelFigures], times: Sequence[ChannelFigures], depths: Mapping[str, int]
+) -> tuple[dict[str, int], bool]:
+    """Depths for inputs that follow each other, and whether they may stop for ever and are to be simulated.
+
+    They hold what FIFOs do by modelled `times`: those of the `channels`, or of slower tasks. What loads fill stays as
+    it is in the safe `depths`.
+    """
+    alone, held = bridges(channels), {one.name: one.high_water for one in times}
+    found, doubtful = dict(depths), False
+    for channel in channels:
+        if channel.kind != "stream" or channel.prefetch is not None:
+            continue
+        most = held[channel.name]
+        wanted = min(channel.tokens, most + most // _MARGIN + LEAST_DEPTH) + channel.waiting
+        found[channel.name] = max(LEAST_DEPTH, wanted)
+        doubtful |= channel.name not in alone and wanted < depths[channel.name]
+    return found, doubtful
+
+
+def roomy_or_slower(
+    channels: Sequence[ChannelFigures],
+    slower: Callable[[], Sequence[ChannelFigures]],
+    depths: Mapping[str, int],
+    room: float,
+) -> tuple[dict[str, int], bool]:
+    """The same, where tasks go at their own pace if FIFOs have `room` for that: else as the `slower` ones do.
+
+    Those go no faster than the slowest, as all do in the long run.
+    """
+    found, doubtful = depths_back_to_back(channels, channels, depths)
+    if sum(found[c.name] * c.bits for c in channels if c.name in found) <= room:
+        return found, doubtful
+    return depths_back_to_back(channels, slower(), depths)

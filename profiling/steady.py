@@ -1,0 +1,135 @@
+"""What inputs that follow each other cost beyond the tasks' own time: weights that come anew, and ports that are held.
+
+A task that keeps its weights reads them at their first use, all of them early in each input. They come no faster than
+their load brings them, and no more than its FIFOs hold can have come before: so long the task stands at the beginning
+of every input, with all that it computes still before it. And a port that several loads share goes on only when a
+tensor has passed: with one that no FIFO holds, when its reader has taken nearly all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from penstock.compiler.schedule import NestSchedule, PortSchedule
+from penstock.profiling.network import Task, TaskNetwork
+from penstock.profiling.prefetch import Supply, supply_of
+from penstock.profiling.sampling import Times, iterations_of
+
+_LOOKED_AT = 1024
+"""Tokens at which a reader's time is compared with the load's."""
+
+_Nest = tuple[str, int]
+"""A nest by its task and its place there."""
+
+
+@dataclass(frozen=True)
+class Steady:
+    """By task: the cycles for which it stands in each input; and by port, for how long its loads hold it in each."""
+
+    late: Mapping[str, int]
+    held: Mapping[str, int]
+
+    def interval(self, busy: Mapping[str, int]) -> int:
+        """The least time between two inputs, where a task that never waits takes `busy`."""
+        return max([*self.held.values(), *(busy[name] + cycles for name, cycles in self.late.items())], default=0)
+
+
+@dataclass(frozen=True)
+class _Feed:
+    """What loads alone bring into a FIFO: how soon at best, the part that may wait there, and by which loads."""
+
+    supply: Supply
+    waiting: float
+    loads: frozenset[_Nest]
+
+
+def steady_times(network: TaskNetwork, busy: Mapping[str, int], depths: Mapping[str, int]) -> Steady:
+    """Of one kernel. `busy` has external memory's pace in it; FIFOs that `depths` does not name hold nothing."""
+    feeds: dict[str, _Feed] = {}
+    late: dict[str, int] = {}
+    holds: dict[_Nest, float] = {}
+    interval = max(busy.values())
+    for task in network.tasks:  # writers come before readers
+        slots, before = sum(nest.slots for nest in task.nests), 0
+        for place, nest in enumerate(task.nests):
+            reads = [port for port in nest.ports if port.kind != "external" and port.direction == "read"]
+            fed = [feeds.get(task.channel(port.channel)) for port in reads]
+            known = [None if feed is None else feed.supply for feed in fed]
+            own = busy[task.name] * nest.slots / slots
+            supply = supply_of(nest, known, own, among=len(task.nests) > 1)
+            loads = frozenset([load for feed in fed if feed is not None for load in feed.loads])
+            waiting = min([feed.waiting for feed in fed if feed is not None], default=0.0)
+            if supply is not None:
+                if not reads:
+                    loads, holds[task.name, place] = frozenset([(task.name, place)]), own
+                for name, tokens in _written(task, nest):
+                    more = depths.get(name, 0) / tokens if network.channels[name].kind == "stream" else 0.0
+                    feeds[name] = _Feed(supply, min(1.0, waiting + more), loads)
+            else:
+                for port, feed in zip(reads, fed, strict=True):
+                    if feed is not None:
+                        _meet(nest, port, feed, late, holds, task.name, before, interval)
+            before += nest.latency
+    shared = {task.name: range(len(task.nests)) for task in network.tasks if len(task.nests) > 1}
+    ports = {
+        name: [holds[name, place] for place in places if (name, place) in holds] for name, places in shared.items()
+    }
+    return Steady(late, {name: ceil(sum(times)) for name, times in ports.items() if len(times) > 1})
+
+
+def _meet(
+    nest: NestSchedule, port: PortSchedule, feed: _Feed, late: dict[str, int], holds: dict[_Nest, float], task: str,
+    before: int, interval: int,
+) -> None:  # fmt: skip
+    """By how much a reader waits for what loads bring, and how long it keeps their ports."""
+    tokens = port.tokens
+    looked_at: Times = np.unique(np.linspace(0, tokens - 1, min(tokens, _LOOKED_AT)).astype(np.int64))
+    taken = iterations_of(nest.in_slots(port.pattern), looked_at) * nest.ii
+    last = tokens - ceil(tokens * feed.waiting) - 1
+    gone = float(taken[min(int(np.searchsorted(looked_at, last)), len(taken) - 1)]) if last >= 0 else 0.0
+    # the load turns to the next input when the last word has room, and its first word comes after an access to memory
+    pace = feed.supply.cycles / tokens
+    begins = feed.supply.latency - (interval - gone)
+    ready = np.maximum((looked_at + 1 - tokens * feed.waiting) * pace, begins + (looked_at + 1) * pace)
+    late[task] = max(late.get(task, 0), ceil(float((ready - taken).max())) - before)
+    if last > 0:
+        there = int(np.searchsorted(looked_at, last, side="right")) - 1
+        span = float(taken[there] - taken[0])
+        for load in feed.loads:
+            holds[load] = max(holds[load], span)
+
+
+def _written(task: Task, nest: NestSchedule) -> Iterator[tuple[str, int]]:
+    for port in nest.ports:
+        if port.kind != "external" and port.direction == "write":
+            yield task.channel(port.channel), port.tokens
+
+
+def waiting_while_late(
+    network: TaskNetwork, late: Mapping[str, int], spans: Mapping[str, int], written: Mapping[str, int], interval: int
+) -> dict[str, int]:
+    """Tokens that come into each FIFO while its reader, or what else it reads, stands: room for them lets others go on.
+
+    A reader that takes the words of one input as they come, for longer than an interval (`spans`), is still with that
+    input when the next one begins to come: so much later it takes this one's words. `written` says in how many cycles a
+    FIFO is filled. A reader whose inputs part and meet again is as late as its latest, and the others wait so long.
+    """
+    after: dict[str, int] = {}
+    found: dict[str, int] = {}
+    for task in network.tasks:
+        reads = [(task.channel(p.channel), p.tokens) for n in task.nests for p in n.ports if _takes(p)]
+        own = max(late.get(task.name, 0), spans[task.name] - interval, 0)
+        latest = max([after.get(name, 0) for name, _ in reads], default=0) + own
+        for name, tokens in reads:
+            filled = max(1, min(interval, written[name]))
+            found[name] = ceil(tokens * min(1.0, (latest - after.get(name, 0)) / filled))
+        after |= {name: latest for nest in task.nests for name, _ in _written(task, nest)}
+    return found
+
+
+def _takes(port: PortSchedule) -> bool:
+    return port.kind == "stream" and port.direction == "read"

@@ -1,0 +1,86 @@
+"""Inputs that follow each other: the model's interval is one that simulation confirms, and no design ends a search."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import prepare
+from penstock.compiler.program import Program
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.objectives import STOPS, Goal
+from penstock.dse.rungs import FRAMES, steady_interval
+from penstock.dse.search.explore import explore
+from penstock.dse.space.tiling import TilingOptions
+from penstock.profiling.model import DesignModel
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.simulated import simulate_design
+from tests.compiler.designs import Dense, build_network
+
+MARGIN, ACCESS = 0.05, 64
+"""By so much of the simulated interval, and by one access to external memory, may the modelled one be better."""
+
+CNNS = (
+    "zoo:lenet5", "zoo:resnet8?side=16", "zoo:resnet18?side=32&classes=10", "zoo:mobilenet_v1?side=32&classes=10",
+    "zoo:mobilenet_v2?side=32&classes=10", "zoo:vgg16?side=32&classes=10",
+)  # fmt: skip
+
+
+def for_frames(program: Program, platform: str, *, quantize: str | None = None, stream: bool = True) -> Evaluator:
+    options = TilingOptions(weights="stream") if stream else None
+    return Evaluator.create(program, platform, quantize=quantize, options=options, goal=Goal.of(("throughput",), ()))
+
+
+def simulated_interval(evaluator: Evaluator, found: Evaluation) -> int:
+    network = evaluator.assembler.network(found.design)
+    run = simulate_design(network, evaluator.platform, evaluator.clock_mhz, frames=FRAMES)
+    assert run.deadlock is None
+    interval = steady_interval(run)
+    assert interval is not None
+    return interval
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_designs_take_no_longer_between_inputs_than_modelled(seed: int) -> None:
+    draw = Random(seed)
+    sizes = [draw.choice((32, 64, 96, 128)) for _ in range(draw.randint(3, 10))]
+    dense = tuple(Dense(n, True, draw.random() < 0.5) for n in sizes[1:])
+    evaluator = for_frames(build_network("int8", None, sizes[0], dense, seed=seed), draw.choice(("u55c", "kv260")))
+    for _ in range(3):
+        choices = {name: draw.choice(values) for name, values in evaluator.space.choices.items()}
+        found = evaluator.evaluate(choices)
+        if not found.stops:
+            assert found.figures.interval >= (1 - MARGIN) * (simulated_interval(evaluator, found) - ACCESS), choices
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", CNNS)
+def test_small_frames_take_no_longer_than_modelled(model: str) -> None:
+    evaluator = for_frames(prepare(import_model(model), "w8a8"), "u55c", quantize="w8a8")
+    for setting in ({}, evaluator.space.fitted_setting()):
+        found = evaluator.evaluate(setting)
+        assert found.figures.interval >= (1 - MARGIN) * (simulated_interval(evaluator, found) - ACCESS), setting
+
+
+def test_a_design_that_stops_is_no_choice_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise ProfilingError("deadlock", what="the network does not settle", where="one, other")
+
+    monkeypatch.setattr(DesignModel, "with_depths", stopped)
+    evaluator = for_frames(
+        build_network("int8", None, 32, (Dense(32, True, True), Dense(32, True, False)), seed=1), "u55c"
+    )
+    found = evaluator.evaluate({})
+    assert found.stops
+    assert not found.feasible
+    assert not found.may_be_chosen
+    assert found.constraints[STOPS] > 0
+    assert "stops for ever" in found.explanation
+    with pytest.raises(PenstockError) as none:
+        explore(evaluator, 2)
+    assert none.value.code == "nothing-fits"
+    assert "stops for ever" in none.value.limit
