@@ -167,7 +167,8 @@ def _shares(rows: Mapping[str, Row]) -> str:
     columns = {
         "a layer's call, cycles": ("cycles", "simulated"), "its bound": ("bound_cycles", "modelled"),
         "share of bandwidth, %": ("of_run_pct", "simulated"), "while loads run, %": ("bandwidth_pct", "simulated"),
-        "share of DSPs' time, % (LUTs multiply too)": ("compute_pct", "simulated"), "tokens/J": ("tokens_per_joule", "modelled"),
+        "share of DSPs' time, % (LUTs multiply too)": ("compute_pct", "simulated"),
+        "tokens/J": ("tokens_per_joule", "modelled"),
         "first token with starts, ms": ("with_starts_first_ms", "assumed"),
         "latency with starts, ms": ("with_starts_latency_ms", "assumed"),
     }  # fmt: skip
@@ -185,8 +186,8 @@ def _shares(rows: Mapping[str, Row]) -> str:
     ]  # fmt: skip
     return (
         _table(["", *columns], body)
-        + "\nWhat all accelerators of a row take of what the card gives a design, *modelled*:\n\n"
-        + _table(["", *(area.upper() for area in areas)], resources)
+        + "\nWhat all accelerators of a row take of what the card gives a design, *modelled*; each was placed on the "
+        "dies by itself:\n\n" + _table(["", *(area.upper() for area in areas)], resources)
     )
 
 
