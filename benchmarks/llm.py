@@ -7,7 +7,7 @@ and its largest buffers. `text`: GPT-2-medium with all layers, each of which one
 32: `layer`, `head`, `prefill`; `share` is a layer's part on one of several cards. `devices`: several cards. How whole
 texts and several cards are put together is in `language/whole.py` and `language/cards.py`.
 
-Every row is a process that may take four minutes of a processor; one that fails is a row with its reason.
+Every row is a process that may take ten minutes of a processor; one that fails is a row with its reason.
 """
 
 from __future__ import annotations

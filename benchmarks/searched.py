@@ -1,4 +1,4 @@
-"""A decoder block as `penstock explore --quantize w8a8` finds it, simulated with its FIFOs, and its figures.
+"""A decoder block as `penstock compile --quantize w8a8` chooses and finishes it, simulated, and its figures.
 
 `bandwidth_pct` is what passes through external memory, of what all banks together sustain, between the first word that
 a load brings and the last one; `of_run_pct` the same over the whole run. `compute_pct` is how much of the time of the
@@ -28,6 +28,7 @@ from penstock.dse.space.fusion import tensor_bits
 from penstock.profiling.bandwidth import external_bits, memory_ports
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import simulate_design
+from penstock.services.jobs.search import choose
 
 PLATFORM, TRIALS = "u55c", 8
 _BUFFERS = 5
@@ -50,7 +51,7 @@ class Searched:
         evaluator = Evaluator.create(program, PLATFORM, quantize=quantize, goal=Goal.of((), limits))
         began = time.perf_counter()
         found = explore(evaluator, trials)
-        best = found.best.evaluation
+        best = choose(evaluator, {one.number: one.evaluation for one in found.tried}).finished.evaluation
         network = evaluator.assembler.network(best.design)
         depths = dict(best.design.fifo_depths)
         simulated = simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=depths)

@@ -101,10 +101,9 @@ def _page(run: Mapping[str, Any], rows: Mapping[str, Row]) -> str:
     parts = [
         f"""# Language models beside StreamTensor's tables
 Tables 4 to 7 and figure 10 of StreamTensor's paper, with what Penstock's designs of the same models come to. Written by
-`python -m benchmarks.language`, from rows that `penstock bench llm --json` wrote, a few at a time (`--only`), on
-{machine["processor"]}, {machine["cores"]} cores; a test holds that it is what that command writes. Not all rows are of
-one run or of one state of the program. Nothing here was measured on a board: cycles are *simulated*, areas and energy
-*modelled*, seconds of compiling *wall-clock* on a machine that did other things too. Published figures are as their
+`python -m benchmarks.language`, from one run of `penstock bench llm --json` on {machine["processor"]},
+{machine["cores"]} cores; a test holds that it is what that command writes. Nothing here was measured on a board: cycles
+are *simulated*, areas and energy *modelled*, seconds of compiling *wall-clock*. Published figures are as their
 papers print them ({"; ".join(NOTES.values())}).
 """,
         *_table_4(rows), *_table_5(rows), *_table_6(rows), *_table_7(rows), *_figure_10(rows), *_devices(rows),
@@ -168,7 +167,8 @@ def _shares(rows: Mapping[str, Row]) -> str:
     columns = {
         "a layer's call, cycles": ("cycles", "simulated"), "its bound": ("bound_cycles", "modelled"),
         "share of bandwidth, %": ("of_run_pct", "simulated"), "while loads run, %": ("bandwidth_pct", "simulated"),
-        "share of DSPs' time, %": ("compute_pct", "simulated"), "tokens/J": ("tokens_per_joule", "modelled"),
+        "share of DSPs' time, % (LUTs multiply too)": ("compute_pct", "simulated"),
+        "tokens/J": ("tokens_per_joule", "modelled"),
         "first token with starts, ms": ("with_starts_first_ms", "assumed"),
         "latency with starts, ms": ("with_starts_latency_ms", "assumed"),
     }  # fmt: skip
@@ -186,8 +186,8 @@ def _shares(rows: Mapping[str, Row]) -> str:
     ]  # fmt: skip
     return (
         _table(["", *columns], body)
-        + "\nWhat all accelerators of a row take of what the card gives a design, *modelled*:\n\n"
-        + _table(["", *(area.upper() for area in areas)], resources)
+        + "\nWhat all accelerators of a row take of what the card gives a design, *modelled*; each was placed on the "
+        "dies by itself:\n\n" + _table(["", *(area.upper() for area in areas)], resources)
     )
 
 
