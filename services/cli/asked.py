@@ -37,6 +37,16 @@ def takes_run_options(command: str) -> Callable[[Callable[..., int]], Callable[.
     return changed
 
 
+def flags_given(asked: AskedOptions, command: str) -> dict[str, str]:
+    """The options that were set to something else than a command's default, and how each is written."""
+    found: dict[str, str] = {}
+    for name, value in asked.items():
+        usual = said(name).defaults.get(command, RunOptions.model_fields[name].default)
+        if value is not None and value != usual and value != []:
+            found[name] = said(name).flag or f"--{name.replace('_', '-')}"
+    return found
+
+
 def _parameter(name: str, command: str) -> inspect.Parameter:
     field, words = RunOptions.model_fields[name], said(name)
     flag = [words.flag] if words.flag else []

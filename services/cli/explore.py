@@ -33,7 +33,7 @@ def explore(
 ) -> int:
     """Try designs of MODEL on a device and print the Pareto front: latency against resources."""
     if is_kernel(model):
-        return explore_source(model, top, asked, clock, out, as_json)
+        return explore_source(model, top, asked, clock, out, save, as_json=as_json)
     with documented_exit_codes():
         check_reference(model)
 

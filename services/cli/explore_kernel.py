@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.compiler.errors import PenstockError
-from penstock.services.cli.asked import AskedOptions
+from penstock.services.cli.asked import AskedOptions, flags_given
 from penstock.services.cli.exit_codes import FAILED, OK, documented_exit_codes
+from penstock.services.cli.stages import Stages
+from penstock.services.run_options import DEFAULT_PLATFORM, EXPLORE
 
 if TYPE_CHECKING:
     from penstock.compiler.platforms import Platform
     from penstock.profiling.kernels.explore.search import ExploredKernel, KernelObjective
 
 _SUFFIXES = (".cpp", ".cc", ".cxx", ".c")
-_PLATFORM = "xcu280"
+_TAKEN = ("objectives", "limits", "trials", "platform")
 
 
 def is_kernel(model: str) -> bool:
@@ -26,8 +28,9 @@ def is_kernel(model: str) -> bool:
 
 
 def explore_source(
-    model: str, top: str | None, asked: AskedOptions, clock: float | None, out: Path | None, as_json: bool
-) -> int:
+    model: str, top: str | None, asked: AskedOptions, clock: float | None, out: Path | None, save: Path | None,
+    *, as_json: bool,
+) -> int:  # fmt: skip
     """Print what became of the kernel, and write its new source where --out says."""
     from penstock.compiler.platforms import load_platform
     from penstock.profiling.kernels.explore.search import TRIALS, explore_kernel
@@ -38,20 +41,24 @@ def explore_source(
                 code="no-top", what="a C++ kernel has a top function, and none is named", where=model,
                 hint="name it: --top FUNCTION",
             )  # fmt: skip
-        if asked.get("quantize"):
+        given = flags_given(asked, EXPLORE)
+        if odd := [flag for name, flag in given.items() if name not in _TAKEN] + (["--save"] if save else []):
             raise PenstockError(
-                code="bad-option", what="--quantize of a C++ kernel", where=model,
-                limit="a kernel keeps its own types", hint="leave the option out",
+                code="bad-option", what=f"{', '.join(odd)} of a C++ kernel", where=model,
+                limit="a kernel keeps its own types, and takes --top, --platform, --clock, --trials, --objective, "
+                "--limit and --out", hint="leave it out",
             )  # fmt: skip
         objective = objective_of(asked["objectives"] or (), model)
-        platform = load_platform(asked["platform"] or _PLATFORM)
+        platform = load_platform(asked["platform"] or DEFAULT_PLATFORM)
         clock_mhz = platform.check_clock(platform.clock_mhz if clock is None else clock)
         limits = limits_of(asked["limits"] or (), platform)
         try:
-            found = explore_kernel(
-                Path(model), top, clock_mhz, platform.part, limits, objective=objective,
-                trials=asked["trials"] or TRIALS,
-            )  # fmt: skip
+            with (stages := Stages()).running():
+                stages.begin("trying sources")
+                found = explore_kernel(
+                    Path(model), top, clock_mhz, platform.part, limits, objective=objective,
+                    trials=asked["trials"] or TRIALS,
+                )  # fmt: skip
         except PenstockError as error:
             for other in error.others:
                 print(f"penstock: {other.one_line()}", file=sys.stderr)

@@ -197,6 +197,17 @@ def test_the_command_writes_source_and_report(tmp_path: Path) -> None:
     assert run(["explore", str(path)]) == 1
 
 
+@pytest.mark.parametrize(
+    "odd", [["--evidence", "csynth"], ["--seed", "4"], ["--save", "x.json"], ["--quantize", "w8a8"]]
+)
+def test_options_that_a_kernel_does_not_take_are_refused(
+    odd: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = _written(SOURCES["a product"], tmp_path)
+    assert run(["explore", str(path), "--top", "top", *odd]) != 0
+    assert f"{odd[0]} of a C++ kernel" in capsys.readouterr().err
+
+
 TASKS = """
 const int N = 24;
 void top(float A[N][N], float B[N][N], float C[N][N], float D[N][N]) {
