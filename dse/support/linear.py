@@ -117,6 +117,6 @@ class LinearProgram:
             )  # fmt: skip
         values = [v.varValue for v in self._variables]
         objective = sum(c * v for c, v in zip(self._cost, values, strict=True))
-        bound = float(info.mip_dual_bound) if self._integer else objective
-        proven = self._problem.sol_status == pulp.LpSolutionOptimal
-        return Solution(values, objective, objective if proven else min(bound, objective), proven)
+        # what is optimal but for `gap` may be that much above the least
+        bound = min(float(info.mip_dual_bound), objective) if self._integer else objective
+        return Solution(values, objective, bound, self._problem.sol_status == pulp.LpSolutionOptimal)

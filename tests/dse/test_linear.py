@@ -38,3 +38,25 @@ def test_a_solver_that_has_found_nothing_yet_does_not_pass_for_one_that_chose_no
     with pytest.raises(PenstockError, match="no solution of 'knapsacks' was found") as caught:
         knapsacks(3, 9999, full=True).solve(1e-9)
     assert caught.value.code == "solver-failed"
+
+
+def _covering(seed: int) -> LinearProgram:
+    """What choices of a random cost must cover."""
+    draw, program = random.Random(seed), LinearProgram("covering")
+    choices = [program.choice(draw.uniform(1, 10)) for _ in range(draw.randint(8, 14))]
+    for _ in range(draw.randint(2, 5)):
+        program.row({one: draw.uniform(0.1, 5) for one in choices if draw.random() < 0.8}, ">=", draw.uniform(1, 6))
+    return program
+
+
+def test_a_bound_is_below_the_least_where_what_is_near_it_is_enough() -> None:
+    ended_early = 0
+    for seed in range(40):
+        exact, near = _covering(seed).solve(gap=1e-9), _covering(seed).solve(gap=0.3)
+        assert exact is not None
+        assert near is not None
+        assert near.bound <= exact.objective + 1e-6
+        assert near.bound >= 0.69 * near.objective
+        assert exact.bound == pytest.approx(exact.objective)
+        ended_early += near.objective > exact.objective + 1e-6
+    assert ended_early >= 3  # else nothing was asked
