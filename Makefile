@@ -1,7 +1,7 @@
 # Every target makes its own environment; `make help` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: demo demo-cnn demo-llm up test test-slow test-slow-again lint bench screenshots clean help
+.PHONY: demo demo-cnn demo-llm up test test-slow test-slow-again test-images lint bench screenshots clean help
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -49,6 +49,9 @@ test-slow: $(STAMP) ## the long tests: chaos, whole runs, property tests at leng
 
 test-slow-again: $(STAMP) ## the long tests that failed last time, one after the other
 	@$(BIN)/python -m pytest -q -m slow -n 0 --last-failed --last-failed-no-failures none
+
+test-images: $(STAMP) ## both Dockerfiles are built and their services tried: by a container engine, else as root with debootstrap
+	@$(BIN)/python -m pytest -q tests/images --images -n 0 -rs
 
 lint: $(STAMP) ## ruff and pyright
 	@$(BIN)/ruff check .

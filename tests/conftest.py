@@ -25,6 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rounds", type=int, default=3, help="rounds of faults by lot (tests/worker/test_many_faults.py)")
     parser.addoption("--trials", type=int, default=200, help="trials of the large run beside them")
     parser.addoption("--submissions", type=int, default=6, help="of one model (tests/worker/test_same_answer.py)")
+    parser.addoption("--images", action="store_true", help="build the Dockerfiles (tests/images/test_images.py)")
     parser.addoption("--seed", type=int, default=0, help="what those rounds are drawn from")
 
 

@@ -1,4 +1,4 @@
-"""docker-compose.yml and the Dockerfiles stay true to the code; images are not built here."""
+"""docker-compose.yml and the Dockerfiles stay true to the code; tests/images builds the images."""
 
 from __future__ import annotations
 
