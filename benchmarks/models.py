@@ -28,12 +28,12 @@ from typing import Any
 from benchmarks.model_corpus import onnx_exports
 from benchmarks.model_corpus.listing import ONNX, CorpusModel, corpus
 from benchmarks.registry import WALL_CLOCK, Figures, Value
+from penstock.compiler.platforms import RESOURCE_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 QUANTISATIONS: tuple[str | None, ...] = (None, "w8a8")
 TIMEOUT_SECONDS = 900
 _STAGE = re.compile(r"^\s*[\d.]+ s  (.+)$")
-_RESOURCES = ("lut", "ff", "dsp", "bram18", "uram")
 _IMPORT = "importing the model"
 
 
@@ -155,7 +155,7 @@ def _row(model: CorpusModel, quantize: str | None, outcome: Outcome, *, there: b
 
 
 def _largest_share(report: Mapping[str, Any]) -> float | None:
-    shares = [report["resources"][name]["share"] for name in _RESOURCES]
+    shares = [report["resources"][name]["share"] for name in RESOURCE_NAMES]
     known = [share for share in shares if share is not None]
     return round(max(known), 4) if known else None
 

@@ -16,6 +16,7 @@ from functools import cached_property
 
 from benchmarks.registry import Value
 from penstock.compiler.analysis.graph import Graph, read_graph
+from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.platforms.platform import ExternalMemory
 from penstock.compiler.program import Program
 from penstock.compiler.simulator import Simulation
@@ -24,7 +25,6 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.search.explore import explore
-from penstock.dse.space.fusion import tensor_bits
 from penstock.profiling.bandwidth import external_bits, memory_ports
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import simulate_design

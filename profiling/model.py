@@ -232,11 +232,6 @@ class DesignModel:
         return found[0]
 
 
-def model_design(network: TaskNetwork, platform: Platform, clock_mhz: float, *, bounded: bool = True) -> DesignFigures:
-    """Time and area of one scheduled network. `bounded=False` ignores channel depths (to find them)."""
-    return DesignModel(platform, clock_mhz).figures(network, bounded=bounded)
-
-
 def _enough(channel: ChannelFigures, written: Mapping[str, int]) -> int:
     """The depth from which on a channel leaves the design's latency alone."""
     alone = written[channel.writer] == 1

@@ -7,7 +7,6 @@ transfer is checked by its hash, goes on where it broke off, and is repeated whi
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import os
 import time
@@ -18,7 +17,7 @@ from typing import TypeVar
 import httpx
 
 from penstock.services.settings import Settings
-from penstock.services.store import ContentStore, HashingWriter, MissingContentError, StoredFile, StoreError
+from penstock.services.store import ContentStore, HashingWriter, MissingContentError, StoredFile, StoreError, file_hash
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -113,7 +112,7 @@ class RemoteStore(ContentStore):
                 with part.open("ab" if answer.status_code == 206 else "wb") as file:
                     for chunk in answer.iter_bytes(_CHUNK):
                         file.write(chunk)
-        if _hash(part) != sha256:
+        if file_hash(part) != sha256:
             part.unlink()
             raise httpx.RemoteProtocolError(f"what came is not {sha256}")
         os.chmod(part, 0o444)
@@ -146,8 +145,3 @@ def check_answer(answer: httpx.Response, url: str) -> None:
     if answer.is_error:
         hint = "PENSTOCK_STORE_TOKEN must be a token of scope admin" if answer.status_code in (401, 403) else ""
         raise StoreRefusedError(f"{url} answered {answer.status_code}" + (f": {hint}" if hint else ""))
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -175,7 +175,7 @@ class Settings:
             api_port=port,
             trusted_proxies=read("TRUSTED_PROXIES", _names, ()),
             api_processes=read("API_PROCESSES", _count, 1),
-            url=read("URL", _url, f"http://{_reachable(host)}:{port}").rstrip("/"),
+            url=read("URL", _url, f"http://{reachable(host)}:{port}").rstrip("/"),
             lease_seconds=lease,
             heartbeat_seconds=heartbeat,
             reaper_seconds=read("REAPER_SECONDS", _positive, 2.0),
@@ -318,7 +318,7 @@ def _amounts(text: str) -> Mapping[str, int]:
     return found
 
 
-def _reachable(host: str) -> str:
+def reachable(host: str) -> str:
     """The address for a client on the same machine: a listener on every interface is not an address."""
     if host in ("0.0.0.0", "::", ""):
         return "127.0.0.1"

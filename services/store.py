@@ -218,6 +218,12 @@ class ContentStore:
         return StoredFile(digest, writer.size)
 
 
+def file_hash(path: Path) -> str:
+    """As content is called."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 class HashingWriter(io.RawIOBase):
     """Passes bytes on to a file and keeps their hash and count."""
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from penstock.web.text import Document
 
-HELPERS = ("convert", "pack", "unpack", "spill", "load", "store", "fork", "memory", "convert.memory")
+HELPERS = ("load", "store", "spill", "pack", "unpack", "fork", "convert", "chunk", "concat")
+"""What labels of parts begin with that only move a tensor, before its name: those of `compiler/plan/names.py`."""
 RESOURCES = ("lut", "ff", "dsp", "bram18", "uram")
 _MOVES, _COMPUTES, _HOST = "moves", "computes", "host"
 
@@ -126,8 +127,6 @@ def group_of(label: str) -> str:
     parts = label.split(".")
     while len(parts) > 1 and parts[0] in HELPERS:
         parts = parts[1:]
-    if parts[0].startswith("memory "):
-        parts[0] = parts[0].removeprefix("memory ")
     return ".".join(parts[:2]) if len(parts) > 2 and parts[1].isdigit() else parts[0]
 
 

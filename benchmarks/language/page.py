@@ -25,7 +25,7 @@ from benchmarks.language.published import (
     PublishedText,
 )
 from benchmarks.language.whole import START_US, Row, number
-from penstock.compiler.platforms import load_platform
+from penstock.compiler.platforms import RESOURCE_NAMES, load_platform
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "benchmarks" / "data" / "llm.json"
@@ -176,18 +176,17 @@ def _shares(rows: Mapping[str, Row]) -> str:
         [_title(name), *(_said(rows.get(name, {}), figure, kind) for figure, kind in columns.values())]
         for name in OWN_TEXTS
     ]
-    areas = ("lut", "ff", "dsp", "bram18", "uram")
     resources = [
         [_title(name), *(
             f"{number(row, f'{area}_together') or 0:,.0f} of {number(row, f'{area}_available') or 0:,.0f}"
-            if f"{area}_together" in row else "–" for area in areas
+            if f"{area}_together" in row else "–" for area in RESOURCE_NAMES
         )]
         for name in OWN_TEXTS for row in [rows.get(name, {})]
     ]  # fmt: skip
     return (
         _table(["", *columns], body)
         + "\nWhat all accelerators of a row take of what the card gives a design, *modelled*; each was placed on the "
-        "dies by itself:\n\n" + _table(["", *(area.upper() for area in areas)], resources)
+        "dies by itself:\n\n" + _table(["", *(area.upper() for area in RESOURCE_NAMES)], resources)
     )
 
 

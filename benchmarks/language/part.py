@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks.compile_blocks import MODES, compile_block
 from benchmarks.language.published import LENGTHS
 from benchmarks.registry import WALL_CLOCK, Value
+from penstock.compiler.platforms import RESOURCE_NAMES
 
 QUANTISED = "w8a8"
 """The published designs have weights of four bits. Here those lie in one bank each, which is slower than eight bits."""
@@ -90,7 +91,7 @@ def model_of(name: str) -> str:
 
 def limits_of(name: str) -> list[str]:
     share = SHARES.get(name)
-    return [] if share is None else [f"{one}<={share}" for one in ("lut", "ff", "dsp", "bram18", "uram")]
+    return [] if share is None else [f"{one}<={share}" for one in RESOURCE_NAMES]
 
 
 def row_of(name: str) -> Mapping[str, Value]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
 
 from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design.record import Design, KernelDesign, WeightStore
-from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.platforms import Platform, load_platform
-from penstock.compiler.scalars.number_types import type_bits
 
 
 def default_design(
@@ -38,9 +36,4 @@ def weights_placement(graph: Graph, platform: Platform) -> WeightStore:
 
 def fit_on_chip(values: Iterable[SSAValue], platform: Platform) -> bool:
     """Whether half of the block RAM holds all of them."""
-    return sum(map(_bits, values)) <= platform.limits.bram18 * 18 * 1024 // 2
-
-
-def _bits(value: SSAValue) -> int:
-    kind = tensor_type(value)
-    return prod(kind.get_shape()) * type_bits(kind)
+    return sum(map(tensor_bits, values)) <= platform.limits.bram18 * 18 * 1024 // 2

@@ -7,6 +7,7 @@ from math import prod
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from penstock.compiler.analysis.banks import lanes_of
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.directives import BURST_BYTES, LONGEST_BURST, element_bits, word_of
@@ -130,7 +131,7 @@ def _run(access: MemoryOp, *, wide: bool) -> tuple[int, int]:
     """Elements (or whole words) that lie side by side in one access, and in accesses that follow each other."""
     shape = nest.memory_shape(access.memory)
     strides = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
-    side_by_side = 1 if wide else _contiguous(_vector(access), shape)
+    side_by_side = 1 if wide else _contiguous(lanes_of(access), shape)
     address, parent = access.address.data, _parent(access)
     pinned = {term.loop for term in access.when.terms if term.comparison == "eq"}
     moves = [0] * len(parent.trips)
@@ -155,10 +156,6 @@ def _contiguous(lanes: tuple[int, ...], shape: tuple[int, ...]) -> int:
         if extent != size:
             break
     return run
-
-
-def _vector(access: MemoryOp) -> tuple[int, ...]:
-    return tuple(vector_type(access.result if isinstance(access, nest.LoadOp) else access.value).get_shape())
 
 
 def _bits(access: MemoryOp) -> int:

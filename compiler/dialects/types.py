@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import IntegerType, MemRefType, TensorType, VectorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
+
+from penstock.compiler.scalars.number_types import type_bits
 
 
 def tensor_type(value: SSAValue | Attribute) -> TensorType[Attribute]:
@@ -14,6 +17,12 @@ def tensor_type(value: SSAValue | Attribute) -> TensorType[Attribute]:
     if not isinstance(kind, TensorType):
         raise VerifyException(f"{kind} is not a tensor of known rank")
     return cast("TensorType[Attribute]", kind)
+
+
+def tensor_bits(value: SSAValue) -> int:
+    """The size of a whole tensor."""
+    kind = tensor_type(value)
+    return prod(kind.get_shape()) * type_bits(kind)
 
 
 def vector_type(value: SSAValue | Attribute) -> VectorType[Attribute]:

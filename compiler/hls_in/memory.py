@@ -15,7 +15,6 @@ from penstock.compiler.hls_in.graph import KernelValue, LinearForm, ValueGraph
 from penstock.compiler.hls_in.storage import KernelArray
 
 Index = tuple[KernelValue, ...]
-Word = tuple[KernelArray, tuple[int, ...]]
 _RECENT = 64
 """Writes that are looked at for one that may be of a word: those before have long been ordered by others."""
 

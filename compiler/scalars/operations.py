@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 from xdsl.dialects import arith, math
-from xdsl.ir import Operation
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
@@ -274,6 +274,10 @@ def row_of(op: Operation) -> ScalarOperation:
             hint=f"supported: {', '.join(sorted(BY_NAME))}",
         )
     return row
+
+
+def is_constant(value: SSAValue) -> bool:
+    return isinstance(value, OpResult) and isinstance(value.op, arith.ConstantOp)
 
 
 def evaluate(op: Operation, operands: Sequence[Array]) -> Array:

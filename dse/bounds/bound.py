@@ -13,6 +13,7 @@ from math import ceil, inf
 
 import numpy as np
 
+from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import RESOURCE_NAMES
 from penstock.dse.bounds.chains import Chains, after_value, chains_of
@@ -25,7 +26,6 @@ from penstock.dse.evaluation.energy import energy_table
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.traffic import external_tensors, least_traffic_bits
 from penstock.dse.space.external import STRIPES
-from penstock.dse.space.fusion import tensor_bits
 
 OPERATORS, OVERLAP, CHAIN, PORTS, MEMORY = "operators", "waiting", "dependences", "ports", "bandwidth"
 _MOST_OVERLAPPING = 64

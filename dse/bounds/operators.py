@@ -19,7 +19,7 @@ from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.platforms import Resources
 from penstock.compiler.scalars.number_types import type_bits
-from penstock.compiler.scalars.operations import OPERATIONS
+from penstock.compiler.scalars.operations import OPERATIONS, is_constant
 from penstock.compiler.schedule import Operator, OperatorLibrary, implementations
 from penstock.compiler.schedule.bodies import constant_bits
 from penstock.dse.lanes.binding import bindable
@@ -100,7 +100,7 @@ def _rows(
     row = OPERATIONS.get(type(inner))
     if isinstance(inner, arith.ConstantOp) or (row is not None and row.operator is None):
         return []
-    if row is not None and row.by_constant and _is_constant(inner.operands[1]):
+    if row is not None and row.by_constant and is_constant(inner.operands[1]):
         return []
     name = inner.name if row is None else row.operator or inner.name
     names = {name}
@@ -116,10 +116,6 @@ def _rows(
         found = [library.find(name if name in names else "scale", bits, choice) for choice in choices]
         return [(one, one.area(bits)) for one in found]
     return [(one, one.area(bits)) for one in library.operators if names.intersection(one.ops) and one.bits >= bits]
-
-
-def _is_constant(value: SSAValue) -> bool:
-    return isinstance(value, OpResult) and isinstance(value.op, arith.ConstantOp)
 
 
 def _bits(inner: Operation) -> tuple[int, bool]:

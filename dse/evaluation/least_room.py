@@ -15,10 +15,11 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.dialects.scaling import scaling_of
-from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.dialects.types import tensor_bits, tensor_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources
 from penstock.compiler.scalars.number_types import type_bits
+from penstock.compiler.scalars.operations import is_constant
 from penstock.dse.evaluation.evaluate import Evaluator
 
 _ROWS: dict[type[Operation], set[str]] = {
@@ -92,7 +93,7 @@ def _operators(operation: TensorOp, evaluator: Evaluator) -> Iterator[list[Resou
     terms = prod(operation.trips[d] for d in operation.reductions)
     for inner in operation.op.body.block.ops:
         names = _ROWS.get(type(inner), set[str]())
-        if not names or any(_is_constant(operand) for operand in inner.operands) or scaling_of(inner) is not None:
+        if not names or any(is_constant(operand) for operand in inner.operands) or scaling_of(inner) is not None:
             continue
         if terms <= 1 and _makes(inner, result):
             continue  # a sum of one term needs no adder
@@ -105,18 +106,14 @@ def _makes(inner: Operation, value: SSAValue | None) -> bool:
     return isinstance(value, OpResult) and value.op is inner
 
 
-def _is_constant(value: SSAValue) -> bool:
-    return isinstance(value, OpResult) and isinstance(value.op, arith.ConstantOp)
-
-
 def _of_weights(evaluator: Evaluator, caps: Resources) -> Iterator[LeastNeed]:
     """Weights that lie on the chip: in its memories, in LUTs and registers, or as constants of lanes of their own."""
     graph, space = evaluator.space.graph, evaluator.space
     if space.weights != "rom" or space.options.kernels:
         return
-    kinds = [tensor_type(value) for value in graph.arguments if graph.is_param(value)]
-    bits = sum(prod(kind.get_shape()) * type_bits(kind) for kind in kinds)
-    widest = max((type_bits(kind) for kind in kinds), default=0)
+    weights = [value for value in graph.arguments if graph.is_param(value)]
+    bits = sum(map(tensor_bits, weights))
+    widest = max((type_bits(tensor_type(value)) for value in weights), default=0)
     holds = caps.memory_bits + caps.lut * _LUT_BITS + caps.ff
     larger = "choose a platform with external memory, or a larger one"
     quantise = f"quantise with w8a8, {larger}" if evaluator.quantize is None else larger
@@ -130,8 +127,7 @@ def _of_external_memory(evaluator: Evaluator) -> Iterator[LeastNeed]:
     if memory is None or evaluator.platform.has_array_arguments:
         return
     there = [value for value in graph.arguments if evaluator.space.weights == "stream" or not graph.is_param(value)]
-    kinds = [tensor_type(value) for value in (*there, *graph.returned)]
-    bits = sum(prod(kind.get_shape()) * type_bits(kind) for kind in kinds)
+    bits = sum(map(tensor_bits, (*there, *graph.returned)))
     yield LeastNeed(
         f"MB of {memory.name}", bits / 8e6, memory.gigabytes * 1000, "its inputs, weights and results take",
         "quantise with w8a8, or choose a larger platform",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.graph import Graph
-from penstock.dse.space.fusion import tensor_bits
+from penstock.compiler.dialects.types import tensor_bits
 
 
 def least_traffic_bits(graph: Graph, *, with_weights: bool = False) -> int:

@@ -12,14 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.ir import SSAValue
-
 from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import WeightStore
-from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.platforms import Resources
-from penstock.compiler.scalars.number_types import type_bits
 
 _KEPT = 0.5
 """Of the bits of a chip's memories. The rest is for lines, converters and FIFOs, and for blocks that are half full."""
@@ -65,14 +62,9 @@ def walked_frames(graph: Graph, stores: Stores) -> Mapping[str, tuple[int, ...]]
 def stands_still(op: TensorOp, graph: Graph, stores: Stores) -> bool:
     """Whether the weights that are sent to a layer of frames are larger than all that they meet."""
     weights = weight_bits(op, graph)
-    met = sum(_bits(value) for value in (*op.inputs, op.result) if not graph.is_param(value))
+    met = sum(tensor_bits(value) for value in (*op.inputs, op.result) if not graph.is_param(value))
     return stores.at(op.layer) == "stream" and weights > met
 
 
 def weight_bits(op: TensorOp, graph: Graph) -> int:
-    return sum(_bits(value) for value in op.inputs if graph.is_param(value))
-
-
-def _bits(value: SSAValue) -> int:
-    kind = tensor_type(value)
-    return prod(kind.get_shape()) * type_bits(kind)
+    return sum(tensor_bits(value) for value in op.inputs if graph.is_param(value))

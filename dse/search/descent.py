@@ -19,7 +19,20 @@ from penstock.dse.evaluation.objectives import DIES, shortage
 from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.lanes.neighbours import follow
 from penstock.dse.space.external import PREFETCH, STRIPES
-from penstock.dse.space.fitted import BUILT, BURST, CAPPED, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE, WALK, Allowance
+from penstock.dse.space.fitted import (
+    BUILT,
+    BURST,
+    CAPPED,
+    COMPACT,
+    FAVOUR,
+    FITTED,
+    IN_TURN,
+    SHARE,
+    WALK,
+    Allowance,
+    cap_of,
+    outer_of,
+)
 from penstock.dse.space.grouping import BUDGET, GREEDY
 from penstock.dse.space.tiling import Choices, Params, Value
 
@@ -235,7 +248,8 @@ class _Descent:
     def _anchors(self, op: TensorOp, best: Evaluation) -> list[State]:
         """Walks with one slow dim, for all other kernels to fall in with."""
         name = f"{WALK}.{op.layer}"
-        slow = [value for value in self.choices[name] if len(outer_of(value)) == 1 and cap_of(value) in ("", "-fine")]
+        plain = (CAPPED[None], CAPPED[1])
+        slow = [value for value in self.choices[name] if len(outer_of(value)) == 1 and cap_of(value) in plain]
         return [self._followed(op, {**best.params, name: value}) for value in slow]
 
     def _other_walks(self, op: TensorOp, best: Evaluation) -> Iterator[State]:
@@ -348,12 +362,3 @@ def _rank(evaluation: Evaluation) -> _Rank:
     missed = shortage(evaluation.constraints)[1]
     apart = 0.5 if missed <= 0 < evaluation.constraints.get(DIES, 0.0) else 0.0
     return max(missed, 0.0) + apart, *evaluation.values, max(evaluation.shares.values())
-
-
-def outer_of(walk: Value) -> str:
-    """The dims that a walk goes through slowly, without what it says of their lanes."""
-    return str(walk).partition("-")[0]
-
-
-def cap_of(walk: Value) -> str:
-    return str(walk)[len(outer_of(walk)) :]

@@ -213,5 +213,15 @@ def walk_name(walk: KernelWalk) -> str:
     return "".join(map(_letter, walk.outer)) + CAPPED[walk.most]
 
 
+def outer_of(walk: int | str | bool) -> str:
+    """Of a walk's name, the dims that are walked slowly."""
+    return str(walk).removesuffix(cap_of(walk))
+
+
+def cap_of(walk: int | str | bool) -> str:
+    """Of a walk's name, what it says of the lanes of its outermost dim."""
+    return next((cap for cap in CAPPED.values() if cap and str(walk).endswith(cap)), CAPPED[None])
+
+
 def _letter(dim: int) -> str:
     return "0123456789abcdefghijklmnopqrstuvwxyz"[dim]

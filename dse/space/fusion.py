@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
 
 import networkx as nx
 from xdsl.ir import SSAValue
@@ -21,9 +20,8 @@ from penstock.compiler.analysis.converting import converter_bits
 from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, Windows
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import ITensorType
-from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.plan.value_orders import ValueOrders, dtype_of, loops_of
-from penstock.compiler.scalars.number_types import type_bits
 from penstock.dse.support.linear import LinearProgram
 
 _MOST_SOLVED = 40
@@ -198,8 +196,3 @@ def in_sequence(groups: Groups) -> dict[str, int]:
     """The same groups, numbered without gaps."""
     numbers = {old: new for new, old in enumerate(sorted(set(groups.values())))}
     return {kernel: numbers[group] for kernel, group in groups.items()}
-
-
-def tensor_bits(value: SSAValue) -> int:
-    """The size of a whole tensor."""
-    return prod(tensor_type(value).get_shape()) * type_bits(dtype_of(value))

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.design import Design
+from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.platforms import Platform
-from penstock.dse.space.fusion import exact_groups, fusion_graph, greedy_groups, tensor_bits
+from penstock.dse.space.fusion import exact_groups, fusion_graph, greedy_groups
 
 FUSED, GREEDY, EXACT = "all", "greedy", "exact"
 BUDGET, MOST_GROUPS = "converter_kib", "most_groups"

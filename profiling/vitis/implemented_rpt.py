@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from penstock.compiler.platforms import RESOURCE_NAMES
 from penstock.profiling.vitis.reading import read_text, unreadable
 from penstock.profiling.vitis.records import ImplementedReport, PlacedResources, ReportedUsage
 from penstock.profiling.vitis.tables import ReportTable, read_tables
@@ -143,7 +144,7 @@ def _by_die(table: ReportTable) -> _Found | None:
             count = _count(row[table.columns.index(die)], resource) if resource is not None else None
             if resource is not None and count is not None:
                 counts[die].setdefault(resource, count)
-    shared = [name for name in ("lut", "ff", "dsp", "bram18", "uram") if all(name in counts[die] for die in dies)]
+    shared = [name for name in RESOURCE_NAMES if all(name in counts[die] for die in dies)]
     used = ReportedUsage(**{name: sum(counts[die][name] for die in dies) for name in shared})
     return used, ReportedUsage(), tuple(PlacedResources(die, None, ReportedUsage(**counts[die])) for die in dies)
 

@@ -24,6 +24,7 @@ import typer
 
 from penstock import IMPORT_ROOT
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import RESOURCE_NAMES
 
 EXAMPLES = IMPORT_ROOT / "penstock" / "examples"
 EXAMPLE = f"{EXAMPLES / 'digits_mlp.py'}:model"
@@ -245,7 +246,7 @@ def design_lines(report: dict[str, Any]) -> list[str]:
     lines.append(f"latency    {_figure(timing['latency_us'], '{:.2f} µs')}, {cycles} [{timing['evidence']}]")
     shares = [
         f"{name} {resources[name]['used']:,} of {resources[name]['available']:,}"
-        for name in ("lut", "ff", "dsp", "bram18", "uram")
+        for name in RESOURCE_NAMES
         if resources[name]["used"] is not None
     ]
     lines.append(f"resources  {', '.join(shares)} [{resources['evidence']}]")

@@ -10,6 +10,7 @@ from types import TracebackType
 
 from penstock.services.api.answers.schemas import ArtifactOut
 from penstock.services.client.errors import ServiceError, damaged
+from penstock.services.store import file_hash
 
 CHUNK = 1 << 20
 
@@ -25,7 +26,7 @@ class Incoming:
     @property
     def is_there(self) -> bool:
         """The same file was fetched before."""
-        return self.target.is_file() and _sha256(self.target) == self.artifact.sha256
+        return self.target.is_file() and file_hash(self.target) == self.artifact.sha256
 
     def __enter__(self) -> Incoming:
         self.target.parent.mkdir(parents=True, exist_ok=True)
@@ -56,8 +57,3 @@ def safe_name(name: str) -> str:
     if last in ("", ".", "..") or any(ord(letter) < 32 for letter in last):
         raise ServiceError(f"the artifact's name {name!r} is no file name", code="bad-name")
     return last
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

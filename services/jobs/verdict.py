@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import prod
 
 from penstock.compiler.analysis.graph import Graph, read_graph
-from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.dialects.types import tensor_bits, tensor_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import check_weights, import_model
 from penstock.compiler.package.sections import host_section, port_section
@@ -19,7 +19,6 @@ from penstock.compiler.pipeline.layer_numbers import LayerError
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.compiler.reference import LayersReference, LibraryReference, ZooReference, parse_reference
-from penstock.compiler.scalars.number_types import type_bits
 from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.least_room import check_room
@@ -111,11 +110,11 @@ def _imported_facts(program: Program) -> dict[str, object]:
 
 
 def _size(graph: Graph, platform: Platform, weights_in: str) -> ModelSize:
-    kinds = [tensor_type(value) for value in graph.arguments if graph.is_param(value)]
+    weights = [value for value in graph.arguments if graph.is_param(value)]
     limits = platform.limits
     return ModelSize(
-        parameters=sum(prod(kind.get_shape()) for kind in kinds),
-        weight_bytes=sum(prod(kind.get_shape()) * type_bits(kind) for kind in kinds) // 8,
+        parameters=sum(prod(tensor_type(value).get_shape()) for value in weights),
+        weight_bytes=sum(map(tensor_bits, weights)) // 8,
         operations=len(graph.operations),
         work=sum(operation.work for operation in graph.operations),
         weights_in=weights_in,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.compiler.errors import PenstockError
+from penstock.services.settings import reachable
 from penstock.services.supervisor import programs
 from penstock.services.supervisor.home import Home
 from penstock.services.supervisor.keeper import Keeper, ending
@@ -224,13 +225,6 @@ def listen(host: str, port: int) -> socket.socket:
         listener.close()
         raise _port_error(host, port, error) from None
     return listener
-
-
-def reachable(host: str) -> str:
-    """The name under which this machine reaches a listener on `host`."""
-    if host in ("0.0.0.0", "::", ""):
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host
 
 
 def _port_error(host: str, port: int, error: OSError) -> PenstockError:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 
 import psycopg
@@ -32,6 +31,7 @@ from penstock.services.upkeep.archive import (
     content_name,
 )
 from penstock.services.upkeep.postgres_tools import connect, find_tool, plain_url, version_of
+from penstock.services.version import version
 
 _NEEDED = f"""
     SELECT sha256, max(size) FROM (
@@ -81,7 +81,7 @@ def back_up(url: str, settings: Settings, target: Path, *, whole: bool = True, s
                 listing = "".join(f"{sha256} {size}\n" for sha256, size in kept)
                 files[CONTENTS] = writer.add_bytes(CONTENTS, listing.encode())
             manifest = Manifest(
-                made_at=datetime.now(UTC).isoformat(timespec="seconds"), made_by=_version(),
+                made_at=datetime.now(UTC).isoformat(timespec="seconds"), made_by=version(),
                 schema_revision=revision, postgres=server, tools_major=tool.major, whole=whole, files=files, runs=runs,
                 contents=len(kept), bytes=sum(size for _, size in kept), missing=missing,
             )  # fmt: skip
@@ -153,13 +153,6 @@ def _key(path: Path) -> bytes:
             code="folder-unusable", what=f"the service's key cannot be read: {error.strerror}", where=str(path),
             hint="run this as the user who runs the service",
         ) from None  # fmt: skip
-
-
-def _version() -> str:
-    try:
-        return metadata.version("penstock")
-    except metadata.PackageNotFoundError:
-        return "0+source"
 
 
 def _check_target(target: Path) -> None:

@@ -19,12 +19,12 @@ from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
 from penstock.compiler.schedule import load_library, schedule_nest
-from penstock.profiling.model import model_design
 from penstock.profiling.network import network_of
 from tests.compiler.designs import Dense, build_network
 from tests.compiler.test_chain import check_csim, check_levels
 from tests.compiler.test_hls import emitted
 from tests.goldens import check_golden
+from tests.profiling.model_profiler import model_design
 
 GOLDENS = Path(__file__).parent / "goldens" / "bindings"
 

@@ -26,11 +26,12 @@ from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.fifo import bridges, check_depths, safe_depths
 from penstock.dse.search.descent import descend
 from penstock.dse.space.tiling import TilingOptions
-from penstock.profiling.model import ChannelFigures, DesignFigures, DesignModel, model_design
+from penstock.profiling.model import ChannelFigures, DesignFigures, DesignModel
 from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.timeline import FreeTimeline
 from tests.compiler.designs import Dense, build_network, designs, networks
+from tests.profiling.model_profiler import model_design
 from tests.transforms.test_pad_dims import lanes, of_body, tiled
 
 

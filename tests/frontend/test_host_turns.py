@@ -39,7 +39,9 @@ def around(program: Program, inputs: Sequence[Array], asked: list[list[Array]] |
             asked.append(sent)
         return run(program, sent)
 
-    return HostGraph(program.host.graph, program.host.values).run_around(inputs, call)
+    host = HostGraph(program.host.graph, program.host.values)
+    sent, known = host.take_turns(inputs, call)
+    return host.after(known, call(sent))
 
 
 @pytest.mark.parametrize("name", CASES)

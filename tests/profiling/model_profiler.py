@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import Evidence
-from penstock.compiler.platforms import load_platform
+from penstock.compiler.platforms import Platform, load_platform
 from penstock.compiler.schedule import load_library
-from penstock.profiling.model import DesignFigures, TaskFigures, model_design, parse_request
+from penstock.profiling.model import DesignFigures, DesignModel, TaskFigures, parse_request
 from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
+
+
+def model_design(network: TaskNetwork, platform: Platform, clock_mhz: float, *, bounded: bool = True) -> DesignFigures:
+    """Time and area of one scheduled network. `bounded=False` ignores channel depths (to find them)."""
+    return DesignModel(platform, clock_mhz).figures(network, bounded=bounded)
 
 
 class ModelProfiler:

@@ -13,10 +13,10 @@ from penstock.compiler.evidence import EVIDENCE
 from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.schedule import load_library
-from penstock.profiling.model import DesignModel, model_design
+from penstock.profiling.model import DesignModel
 from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
-from tests.profiling.model_profiler import ModelProfiler
+from tests.profiling.model_profiler import ModelProfiler, model_design
 from tests.schedule.gemms import gemm_program
 
 

@@ -12,9 +12,9 @@ from penstock.compiler.pipeline import lower, prepare
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.reference import parse_reference
 from penstock.compiler.schedule import load_library
-from penstock.profiling.model import model_design
 from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.simulated import simulate_design
+from tests.profiling.model_profiler import model_design
 
 CLOCK = 250.0
 BOARD = load_platform("u55c")

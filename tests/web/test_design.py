@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import inspect
 import io
 import json
 import re
@@ -13,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.compiler.plan import names
 from penstock.db.lifecycle import StepOutcome
-from penstock.web.dataflow_view import group_of, view_dataflow
+from penstock.web.dataflow_view import HELPERS, group_of, view_dataflow
 from penstock.web.design_view import view_design
 from penstock.web.treemap import lay_out
 from tests.api.seeding import Seeder
@@ -56,11 +58,35 @@ def test_areas_are_to_scale_and_fill_their_room(values: list[float]) -> None:
     ("label", "group"),
     [
         ("blocks.0.first.relu", "blocks.0"), ("convert.blocks.0.first", "blocks.0"), ("attn.mm", "attn"),
-        ("memory head.bias", "head"), ("x", "x"), ("output_0", "output_0"), ("load.x.group1", "x"),
+        ("x", "x"), ("output_0", "output_0"), ("load.x.group1", "x"),
     ],
 )  # fmt: skip
 def test_groups_are_parts_of_the_model(label: str, group: str) -> None:
     assert group_of(label) == group
+
+
+TENSOR = "blocks.0.first"
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        names.load_name(TENSOR), names.operand_load_name(TENSOR, 1), names.unpack_name(names.load_name(TENSOR)),
+        names.spill_name(TENSOR), names.pack_name(names.spill_name(TENSOR)), names.fork_name(TENSOR),
+        names.convert_name(TENSOR, ".group1"), names.converted_fork_name(TENSOR, ".group1"),
+        names.chunk_name(TENSOR, 0), names.chunk_part_name(names.chunk_name(TENSOR, 0), 1), names.concat_name(TENSOR),
+        names.slide_name(TENSOR, 2), names.reshaped_name(TENSOR, (2, 3)), names.load_name(names.stripe_name(TENSOR, 0)),
+    ],
+)  # fmt: skip
+def test_what_moves_a_tensor_stands_with_what_makes_it(label: str) -> None:
+    assert group_of(label) == "blocks.0"
+
+
+def test_pages_know_every_word_that_the_plan_puts_before_a_tensor() -> None:
+    """Pages may not import the compiler, so their list is held to its names here."""
+    source = inspect.getsource(names)
+    words = {*re.findall(r'f"(\w+)\.', source), *(word.rstrip(".") for word in (names.LOAD, names.STORE, names.SPILL))}
+    assert set(HELPERS) == words - {names.shared_port_name("p").split(".")[0]}, "a port's task moves many tensors"
 
 
 def test_every_layer_is_a_node_and_the_host_has_its_ends() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
 from penstock.compiler.backend.rtl.primitives import Rom, is_tabulated, tabulate
 from penstock.compiler.backend.rtl.scalar_sv import SPELLINGS
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.types import integer_width
+from penstock.compiler.scalars.operations import is_constant
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def find_tables(block: Block, timed: Container[Operation]) -> tuple[dict[Operati
     chains: dict[SSAValue, list[Operation]] = {}
     roots: dict[SSAValue, SSAValue] = {a: a for a in block.args if (integer_width(a.type) or 99) <= 8}
     for op in block.ops:
-        if not op.results or any(o not in roots and not _is_constant(o) for o in op.operands):
+        if not op.results or any(o not in roots and not is_constant(o) for o in op.operands):
             continue
         found = {roots[o] for o in op.operands if o in roots}
         if len(found) == 1:
@@ -74,10 +74,6 @@ def find_tables(block: Block, timed: Container[Operation]) -> tuple[dict[Operati
     return tables, {op for op in block.ops if op not in needed}
 
 
-def _is_constant(value: SSAValue) -> bool:
-    return isinstance(value.owner, arith.ConstantOp)
-
-
 def _behind(op: Operation, chains: dict[SSAValue, list[Operation]]) -> list[Operation]:
     """All operations that a value is made of, constants apart."""
     found: dict[Operation, None] = {}
@@ -94,7 +90,7 @@ def _copied(block: Block, chain: list[Operation], value: SSAValue) -> Block:
     """A body of these operations alone."""
     copy = Block(arg_types=[a.type for a in block.args])
     mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, copy.args, strict=True))
-    wanted = set(chain) | {o.owner for op in chain for o in op.operands if _is_constant(o)}
+    wanted = set(chain) | {o.owner for op in chain for o in op.operands if is_constant(o)}
     for op in block.ops:
         if op in wanted:
             copy.add_op(op.clone(mapping))

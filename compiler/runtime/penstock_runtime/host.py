@@ -38,8 +38,9 @@ _UNWRITTEN = ("empty", "new_empty")
 class HostGraph:
     """The host's part of a model. `before` gives the accelerator's inputs, `after` makes the model's answer.
 
-    Where the accelerator needs what the host makes of its own results, it is called again: `run_around` has all calls,
-    `turns` says how many there are. What an earlier call lacks is zero in it, and what it makes of that nobody reads.
+    Where the accelerator needs what the host makes of its own results, it is called again: `take_turns` has all calls
+    but the last, `turns` says how many there are. What an earlier call lacks is zero in it, and what it makes of that
+    nobody reads.
 
     Around layers that the accelerator computes in turn it is one list of operations, which `run_whole` runs.
     """
@@ -73,11 +74,6 @@ class HostGraph:
         known |= {name: self._tensor(np.array(answers[name])) for name in stage["outputs"]}
         self._run(stage["operations"], known)
         return self._sent(known)
-
-    def run_around(self, inputs: Sequence[Any], call: Callable[[list[Any]], list[Array]]) -> list[Any]:
-        """The model's results; `call` is the accelerator, in real numbers."""
-        sent, known = self.take_turns(inputs, call)
-        return self.after(known, call(sent))
 
     def take_turns(
         self, inputs: Sequence[Any], call: Callable[[list[Any]], list[Array]]
