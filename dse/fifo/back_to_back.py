@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from penstock.dse.fifo.depths import LEAST_DEPTH, bridges
+from penstock.dse.fifo.meeting import depths_where_paths_meet
 from penstock.profiling.model import ChannelFigures
 
 _MARGIN = 2
@@ -44,9 +45,12 @@ def roomy_or_slower(
 ) -> tuple[dict[str, int], bool]:
     """The same, where tasks go at their own pace if FIFOs have `room` for that: else as the `slower` ones do.
 
-    Those go no faster than the slowest, as all do in the long run.
+    Those go no faster than the slowest, as all do in the long run. Where there is no room for that either, FIFOs are
+    as for one input: on a small device memory is worth more as lanes' banks.
     """
-    found, doubtful = depths_back_to_back(channels, channels, depths)
-    if sum(found[c.name] * c.bits for c in channels if c.name in found) <= room:
-        return found, doubtful
-    return depths_back_to_back(channels, slower(), depths)
+    for times in (lambda: channels, slower):
+        found, doubtful = depths_back_to_back(channels, times(), depths)
+        if sum(found[c.name] * c.bits for c in channels if c.name in found) <= room:
+            return found, doubtful
+    held = depths_where_paths_meet(channels, depths, room)
+    return held, held != depths
