@@ -73,19 +73,8 @@ def test_a_model_sent_to_the_services_becomes_a_package(lab: Lab) -> None:
     lab.assert_running()
     token = printed(lab.run("api", ["penstock", "token", "create", "ci", "--scope", "admin", "--json"]))["token"]
     who = {"PENSTOCK_URL": lab.url, "PENSTOCK_TOKEN": token}
-    command = [
-        "penstock",
-        "submit",
-        "zoo:mlp?hidden=32",
-        "--trials",
-        "2",
-        "--evidence",
-        "modelled",
-        "--json",
-        "--wait",
-        "--timeout",
-        "900",
-    ]
+    command = ["penstock", "submit", "zoo:mlp?hidden=32", "--trials", "2", "--evidence", "modelled"]
+    command += ["--json", "--wait", "--timeout", "900"]
     ended = printed(lab.run("api", command, **who))
     assert ended["state"] == "succeeded", lab.explain()
     request = urllib.request.Request(f"{lab.url}/v1/health", headers={"Authorization": f"Bearer {token}"})
