@@ -56,6 +56,7 @@ def product(x: Inputs) -> Array:
 ANSWERS: dict[str, Callable[[Inputs], Array]] = {
     "attention": attention,
     "daisy_chain": lambda x: wide(x["A"]) + 10,
+    "dot": lambda x: (wide(x["A"]) * wide(x["B"])).sum(axis=1),
     "ffn": ffn,
     "gemv": lambda x: wide(x["A"]) @ wide(x["x"]),
     "hierarchical_gemm": product,
@@ -64,6 +65,7 @@ ANSWERS: dict[str, Callable[[Inputs], Array]] = {
     "producer_consumer": lambda x: wide(x["A"]) + 1,
     "shared_elements": lambda x: np.cumsum(wide(x["A"]).reshape(8, 4), axis=1).reshape(-1),
     "smith_waterman": best_match,
+    "softmax": lambda x: np.exp(x["X"]) / np.exp(x["X"]).sum(axis=1, keepdims=True),
     "systolic": product,
     "systolic_1d": product,
     "systolic_conv": lambda x: np.correlate(wide(x["x"]), wide(x["w"])),

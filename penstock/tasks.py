@@ -6,11 +6,12 @@ for editors and type checkers, and so that such a file can be imported. `penstoc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, overload
 
 __all__ = [
-    "Layout", "Stream", "Tile", "broadcast", "bundle", "chain", "exp", "fit", "float32", "grid", "matmul", "program",
+    "Layout", "Stream", "Tile", "broadcast", "bundle", "chain", "exp", "fit", "float32", "grid", "inject", "matmul",
+    "program",
     "sigmoid", "sqrt", "stack", "tanh", "task", "transpose", "unroll", "where",
     "int2", "int3", "int4", "int5", "int6", "int7", "int8", "int9", "int10", "int11", "int12", "int13",
     "int14", "int15", "int16", "int17", "int18", "int19", "int20", "int21", "int22", "int23", "int24", "int25",
@@ -145,6 +146,28 @@ def chain(*tasks: Callable[..., Any]) -> None:
 def fit(*, elements: int = 0, ports: int = 0, memory_bits: int = 0) -> None:
     """A search is to find which instances share elements: so many elements, of so many ports and bits each."""
     _described(elements, ports, memory_bits)
+
+
+def inject(
+    task: Callable[..., Any],
+    name: str,
+    *,
+    reads: Mapping[str, int],
+    writes: Mapping[str, int],
+    ii: int,
+    depth: int,
+    systemverilog: str = "",
+    module: str = "",
+    cpp: str = "",
+    function: str = "",
+    stalls: str = "",
+    lut: int = 0,
+    ff: int = 0,
+    dsp: int = 0,
+    bram: int = 0,
+) -> None:
+    """A body written by hand for a task, under a name, with its contract; the task's own text stays what it means."""
+    _described(task, name, reads, writes, ii, depth, systemverilog, module, cpp, function, stalls, lut, ff, dsp, bram)
 
 
 def where(condition: Any, one: Any, other: Any) -> Tile:

@@ -11,8 +11,10 @@ from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, StringAttr, Un
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
+    ParsePropInAttrDict,
     irdl_attr_definition,
     irdl_op_definition,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -160,23 +162,28 @@ class RomOp(IRDLOperation):
 class TaskOp(IRDLOperation):
     """A process: its local memories and the nests that it runs one after the other.
 
-    Tasks of one `group` run at the same time, groups one after the other.
+    Tasks of one `group` run at the same time, groups one after the other. With `injected`, hardware has a body that
+    was written by hand, and the nests are what it has to answer.
     """
 
     name = "stream.task"
     sym_name = prop_def(StringAttr)
     layer = prop_def(StringAttr)
     group = prop_def(IntAttr)
+    injected = opt_prop_def(StringAttr)
+    irdl_options = (ParsePropInAttrDict(),)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
     custom_directives = (NumberFormat,)
     assembly_format = "$sym_name `of` $layer `group` custom<NumberFormat>($group) attr-dict-with-keyword $body"
 
-    def __init__(self, name: str, layer: str, body: Region, group: int = 0) -> None:
+    def __init__(self, name: str, layer: str, body: Region, group: int = 0, injected: StringAttr | None = None) -> None:
         super().__init__(
-            properties={"sym_name": StringAttr(name), "layer": StringAttr(layer), "group": IntAttr(group)},
+            properties={
+                "sym_name": StringAttr(name), "layer": StringAttr(layer), "group": IntAttr(group), "injected": injected,
+            },
             regions=[body],
-        )
+        )  # fmt: skip
 
 
 @irdl_op_definition

@@ -13,6 +13,7 @@ from xdsl.ir import Block, Region
 from penstock.compiler.arrays import Array
 from penstock.compiler.dialects.tasks import ProgramOp
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.bodies_beside import with_bodies_beside
 from penstock.compiler.frontend.tile_file import planned_kernel
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.program import Port, Program, Samples, Signature
@@ -67,6 +68,7 @@ def import_tasks(reference: TaskReference) -> Program:
             f"at most {MOST_BYTES} bytes",
             hint=f"a PyTorch model is named with its function: {reference.path}:model",
         )  # fmt: skip
+    text = with_bodies_beside(reference.path, text)
     return _program_of(reference, text, reference.program, dict(reference.options))
 
 

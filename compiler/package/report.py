@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.record import Count, Cycles, From, LeftOut, Record, Share, check_evidence
+from penstock.compiler.package.report_elements import ElementInfo
 from penstock.compiler.package.report_judged import Accuracy, Language, WholeCheck
 from penstock.compiler.package.report_placement import CrossingInfo, DieInfo, PlacementReport, StoredInfo
 from penstock.compiler.package.report_search import (
@@ -111,14 +112,6 @@ class ConverterInfo(Record):
     live_elements: Count = Field(description="the most that are alive at once; null: too many to count")
 
 
-class ElementInfo(Record):
-    """An element of hardware, and the instances of a task program that share it."""
-
-    name: str
-    instances: tuple[str, ...] = Field(description="in the order of their turns")
-    ports: int = Field(description="streams and tensors that it meets")
-
-
 class DesignInfo(Record):
     digest: str
     clock_mhz: float
@@ -126,7 +119,10 @@ class DesignInfo(Record):
     channels: tuple[ChannelInfo, ...]
     converters: tuple[ConverterInfo, ...] = ()
     mapping: tuple[str, ...] = Field(default=(), description="how a task program's instances share elements, by steps")
-    elements: tuple[ElementInfo, ...] = Field(default=(), description="of a task program whose instances share some")
+    elements: tuple[ElementInfo, ...] = Field(
+        default=(),
+        description="of a task program whose instances share some or have bodies by hand",
+    )
 
 
 class LevelCheck(Record):

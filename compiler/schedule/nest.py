@@ -11,7 +11,8 @@ from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.banks import Access
 from penstock.compiler.analysis.nests import NestFacts, Place, read_nest
-from penstock.compiler.dialects import nest
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.injected import injected_of
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources, total
 from penstock.compiler.scalars.number_types import type_bits
@@ -20,6 +21,7 @@ from penstock.compiler.schedule.flatten import BodyMemory, FlatStep, flatten
 from penstock.compiler.schedule.library import OperatorLibrary
 from penstock.compiler.schedule.memory import MemoryShape, MemoryUse, build_memory
 from penstock.compiler.schedule.pattern import TokenPattern
+from penstock.compiler.schedule.promised import as_promised
 from penstock.compiler.schedule.records import Bound, Direction, NestSchedule, OpStage, PortKind, PortSchedule
 
 _MAX_II = 4096  # far beyond any recurrence of the libraries' operators
@@ -37,8 +39,10 @@ class _Carried:
 
 
 def schedule_nest(op: nest.NestOp, library: OperatorLibrary) -> NestSchedule:
-    """The nest's schedule. Its own bindings choose among a library's rows."""
-    return schedule_facts(read_nest(op), library)
+    """The nest's schedule. Its own bindings choose among a library's rows; a body written by hand says its own."""
+    found, task = schedule_facts(read_nest(op), library), op.parent_op()
+    body = injected_of(task.injected) if isinstance(task, stream.TaskOp) else None
+    return found if body is None else as_promised(found, body, library)
 
 
 def schedule_facts(facts: NestFacts, library: OperatorLibrary, memory: BodyMemory | None = None) -> NestSchedule:

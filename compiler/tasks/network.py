@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 
 from penstock.compiler.arrays import Array
+from penstock.compiler.dialects.injected import Injected
 from penstock.compiler.tasks.affine import Tests, rounds_within
 from penstock.compiler.tasks.elaborate import elaborate
 from penstock.compiler.tasks.kinds import TileKind
@@ -45,6 +46,8 @@ class TaskInstance:
     channels: Mapping[StreamEnd, str]
     shared_by: tuple[str, ...] = ()
     """The program's instances that it stands for, in the order of their turns, where it is an element of several."""
+    injected: Injected | None = None
+    """The body written by hand that its hardware has."""
 
     @property
     def members(self) -> tuple[str, ...]:

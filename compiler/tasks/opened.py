@@ -7,6 +7,7 @@ from functools import lru_cache
 from xdsl.dialects.builtin import ModuleOp
 
 from penstock.compiler.dialects.tasks import ProgramOp
+from penstock.compiler.tasks.bodies import check_bodies
 from penstock.compiler.tasks.check import check
 from penstock.compiler.tasks.network import Instances, read_network
 from penstock.compiler.tasks.source import ProgramText
@@ -29,4 +30,5 @@ def open_network(file: str, text: str, entry: str, options: tuple[tuple[str, str
     network = read_network(ProgramText(file, text), entry, dict(options))
     check(network, will_be_mapped=bool(network.program.schedule or network.program.limits))
     tensor_words(network)
+    check_bodies(network)
     return network

@@ -8,6 +8,7 @@ from math import prod
 
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.tasks.expressions import Expressions
+from penstock.compiler.tasks.injections import Injections, named_task
 from penstock.compiler.tasks.kinds import GridLayout, TileKind
 from penstock.compiler.tasks.schedules import Bundle, Chain, MappingLimits, MappingStep
 from penstock.compiler.tasks.source import CODE, MODULE, ProgramText
@@ -163,6 +164,7 @@ class _Reader:
         streams: dict[str, StreamArray] = {}
         tasks: list[TaskDef] = []
         mapping = _Mapping(self.source, self.expressions, tasks)
+        injections = Injections(self.source, self.expressions, tasks)
         for inner in node.body:
             match inner:
                 case ast.Expr(value=ast.Constant()) | ast.Pass():
@@ -175,7 +177,7 @@ class _Reader:
                             self.names[name] = streams[name] = made
                 case ast.FunctionDef() if (decorator := self._decorated(inner, "task")) is not None:
                     tasks.append(self._task(inner, decorator, tensors))
-                case ast.Expr(value=ast.Call() as call) if mapping.says(call):
+                case ast.Expr(value=ast.Call() as call) if mapping.says(call) or injections.says(call):
                     pass
                 case ast.FunctionDef() if not inner.decorator_list:
                     self.names[inner.name] = OwnFunction(inner)
@@ -186,7 +188,8 @@ class _Reader:
                     )  # fmt: skip
         self._check_sizes(node, streams, tasks)
         schedule, limits = tuple(mapping.schedule), mapping.limits
-        return TaskProgram(node.name, tensors, streams, tuple(tasks), dict(self.names), schedule, limits)
+        bodies = tuple(injections.found)
+        return TaskProgram(node.name, tensors, streams, tuple(tasks), dict(self.names), schedule, limits, bodies)
 
     def _check_sizes(self, node: ast.AST, streams: Mapping[str, StreamArray], tasks: list[TaskDef]) -> None:
         if not tasks:
@@ -331,12 +334,7 @@ class _Mapping:
         return found
 
     def _task(self, node: ast.expr) -> str:
-        known = [task.name for task in self.tasks]
-        if not isinstance(node, ast.Name) or node.id not in known:
-            named = node.id if isinstance(node, ast.Name) else ast.unparse(node)[:40]
-            hint = nearest(named, known, "write the schedule after the tasks, with their names")
-            raise self.source.error(node, f"there is no task {named!r} above", hint)
-        return node.id
+        return named_task(self.source, self.tasks, node)
 
 
 def _is_main(node: ast.If) -> bool:

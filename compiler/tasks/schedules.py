@@ -1,4 +1,5 @@
-"""What a schedule says: which instances share an element. As text in a design's record, as calls in a program."""
+"""What a schedule says: which instances share an element, which body a task has. As text in a design's record, as calls
+in a program."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from penstock.compiler.errors import PenstockError
 
 CODE = "bad-mapping"
-_CALL = re.compile(r"(bundle|chain)\(([^()]*)\)")
+_CALL = re.compile(r"(bundle|chain|use)\(([^()]*)\)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -40,6 +41,17 @@ class Chain:
 
 
 @dataclass(frozen=True)
+class Use:
+    """All instances of a task have the body of that name, which was written by hand."""
+
+    task: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"use({self.task}, {self.body})"
+
+
+@dataclass(frozen=True)
 class MappingLimits:
     """What there is of elements, of ports and of memory an element; 0 is no limit."""
 
@@ -52,7 +64,7 @@ class MappingLimits:
         return ", ".join(f"{name}={number}" for name, number in given.items() if number)
 
 
-MappingStep = Bundle | Chain
+MappingStep = Bundle | Chain | Use
 Schedule = tuple[MappingStep, ...]
 
 
@@ -64,8 +76,8 @@ def parse(texts: tuple[str, ...]) -> Schedule:
 def _parsed(text: str) -> MappingStep:
     match = _CALL.fullmatch(text.replace(" ", ""))
     parts = match[2].split(",") if match else []
-    if match and match[1] == "chain" and len(parts) == 2 and all(_NAME.fullmatch(part) for part in parts):
-        return Chain(parts[0], parts[1])
+    if match and match[1] != "bundle" and len(parts) == 2 and all(_NAME.fullmatch(part) for part in parts):
+        return (Chain if match[1] == "chain" else Use)(parts[0], parts[1])
     if match and match[1] == "bundle" and _NAME.fullmatch(parts[0]):
         inside = [int(p[7:]) for p in parts[1:] if re.fullmatch(r"inside=\d{1,2}", p)]
         count = [int(p) for p in parts[1:] if re.fullmatch(r"\d{1,6}", p)]
@@ -73,7 +85,8 @@ def _parsed(text: str) -> MappingStep:
             return Bundle(parts[0], *(count or [0]), *(inside or [0]))
     raise PenstockError(
         code=CODE, what=f"{text[:60]!r} is no step of a mapping", where="mapping",
-        limit="bundle(TASK), bundle(TASK, COUNT, inside=LOOPS) or chain(TASK, TASK)", hint="correct the record",
+        limit="bundle(TASK), bundle(TASK, COUNT, inside=LOOPS), chain(TASK, TASK) or use(TASK, BODY)",
+        hint="correct the record",
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from penstock.compiler.dialects.injected import Injected
 from penstock.compiler.tasks.affine import Affine, Remainder, Tests
 from penstock.compiler.tasks.kinds import DTYPES, GridLayout, TileKind
 from penstock.compiler.tasks.schedules import MappingLimits, Schedule
@@ -15,6 +16,7 @@ from penstock.compiler.tasks.tree import Expr, Memory
 BUILTINS = frozenset({
     "range", "grid", "unroll", "min", "max", "abs", "len", "where", "matmul", "exp", "sqrt", "tanh", "sigmoid",
     "transpose", "stack", "broadcast", "sum", "Layout", "Stream", "task", "program", "bundle", "chain", "fit",
+    "inject",
 })  # fmt: skip
 
 
@@ -99,6 +101,15 @@ class TaskDef:
 
 
 @dataclass(eq=False, frozen=True)
+class TaskInjection:
+    """`inject(task, name, ...)`: a body written by hand, and where the program says so."""
+
+    task: str
+    body: Injected
+    node: ast.AST = field(compare=False)
+
+
+@dataclass(eq=False, frozen=True)
 class TaskProgram:
     """A program as it was read: `constants` are all static names that its tasks may use."""
 
@@ -111,6 +122,8 @@ class TaskProgram:
     """How its instances share elements, as it says itself."""
     limits: MappingLimits | None = None
     """What a search is to fit it into, if it says so."""
+    bodies: tuple[TaskInjection, ...] = ()
+    """Bodies of tasks that were written by hand, for a search to choose from."""
 
 
 def words() -> dict[str, ReadValue]:

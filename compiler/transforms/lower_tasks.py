@@ -12,11 +12,13 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from penstock.compiler.analysis.nests import Place
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import stream
+from penstock.compiler.dialects.injected import IN_WORDS, BodyLanguage, Injected
 from penstock.compiler.dialects.itensor import LayoutAttr
 from penstock.compiler.dialects.stream import StreamType
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.layout import Layout
 from penstock.compiler.names import c_name
-from penstock.compiler.platforms import load_platform
+from penstock.compiler.platforms import Platform, load_platform
 from penstock.compiler.tasks.lowering.nests import TaskNests, build_nests, tensor_place
 from penstock.compiler.tasks.lowering.scalars import shape_of, type_of
 from penstock.compiler.tasks.mapping.apply import elements
@@ -60,6 +62,11 @@ def nests_of(network: Instances, *, arrays: bool) -> Iterator[tuple[TaskBody, Ta
         yield body, build_nests(network.source, body, words, streams, tensors, arrays=arrays)
 
 
+def body_language(platform: Platform) -> BodyLanguage:
+    """What bodies that are written by hand are written in, to be built on a platform."""
+    return "systemverilog" if platform.family.route == "open" else "cpp"
+
+
 class _Writer:
     def __init__(self, network: Instances, design: Design, arrays: bool) -> None:
         self.network, self.design, self.arrays = network, design, arrays
@@ -97,4 +104,24 @@ class _Writer:
         made = self.nests[one.body]
         places: dict[Place, SSAValue] = {place: channels[one.channels[port]] for port, place in made.ports.items()}
         places |= {place: tensors[name] for name, place in made.tensors.items()}
-        return stream.TaskOp(one.name, one.task.name, Region(Block(write_nests(made.nests, places))))
+        injected = None if one.injected is None else self._injected(one.injected, made)
+        return stream.TaskOp(one.name, one.task.name, Region(Block(write_nests(made.nests, places))), 0, injected)
+
+    def _injected(self, body: Injected, made: TaskNests) -> StringAttr:
+        """A body written by hand that this platform's route can build, for a task that is one pipeline."""
+        platform = load_platform(self.design.platform)
+        wanted = body_language(platform)
+        if body.language != wanted:
+            raise PenstockError(
+                code="no-such-body", where=f"use of {body.name}", what=f"{body.name} is {IN_WORDS[body.language]}, "
+                f"and {platform.name} is built of {IN_WORDS[wanted]}",
+                limit="a body written by hand is never translated",
+                hint=f"choose another body, give one in {IN_WORDS[wanted]}, or take a platform of its route",
+            )  # fmt: skip
+        if len(made.nests) != 1:
+            raise PenstockError(
+                code="no-such-body", what=f"the task has {len(made.nests)} loops, one after the other",
+                where=f"use of {body.name}", limit="a contract has one II and one depth",
+                hint="let the task be one nest of loops, or give each loop a task of its own",
+            )  # fmt: skip
+        return body.attribute()

@@ -20,6 +20,7 @@ from penstock.compiler.tasks.opened import network_of
 from penstock.compiler.tasks.schedules import Schedule
 from penstock.compiler.tasks.tree import TaskBody
 from penstock.compiler.transforms.lower_tasks import nests_of, write_instances
+from penstock.dse.evaluation.injected_bodies import InjectedBodies
 from penstock.profiling.network import Task, TaskChannel, TaskNetwork, in_order
 
 _KEPT = 16
@@ -34,6 +35,7 @@ class TaskAssembler:
         self.library: OperatorLibrary = load_library(platform.operators, platform.check_clock(clock_mhz))
         self.clock_mhz, self.instances = clock_mhz, network_of(program.module)
         self._scheduled = OrderedDict[tuple[str, ...], TaskNetwork]()
+        self.bodies = InjectedBodies(platform, clock_mhz)
 
     @property
     def pieces(self) -> int:
@@ -53,7 +55,12 @@ class TaskAssembler:
 
     @cached_property
     def mappings(self) -> tuple[Schedule, ...]:
-        """How a search may map it: as it stands, or what fits the limits that the program names."""
+        """How a search may build it: as it stands, or what fits the limits that the program names; with any bodies."""
+        self.bodies.check_all(self.instances)
+        return tuple(self.bodies.offered(self.instances, self._shared()))
+
+    def _shared(self) -> tuple[Schedule, ...]:
+        """Which instances share elements."""
         limits = self.instances.program.limits
         if limits is None:
             return ((),)
@@ -87,6 +94,7 @@ class TaskAssembler:
         return self._scheduled[mapping]
 
     def _schedule(self, network: Instances, mapping: tuple[str, ...]) -> TaskNetwork:
+        self.bodies.check(network)
         schedules = dict(self._schedules(network, mapping))
         tasks = [
             Task(one.name, one.task.name, schedules[one.body], {p.name: name for p, name in one.channels.items()})

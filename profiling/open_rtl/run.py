@@ -10,7 +10,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from penstock.profiling.tool_runner import ToolCommand, ToolRunner
 from penstock.profiling.work_folder import private_folder
 
 IDLE_CYCLES = 100_000
-PROBE = re.compile(r"^penstock\.(high_water|occupancy) (\S+) (\d+)", re.MULTILINE)
+PROBE = re.compile(r"^penstock\.(high_water|occupancy|measured) (\S+) (\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ class RtlRun:
     stuck: tuple[str, ...]
     seconds: float
     program: BuiltProgram
+    measured: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What modules of the design print of themselves as `penstock.measured NAME NUMBER`."""
     evidence: Evidence = "open-rtl"
 
 
@@ -252,6 +254,7 @@ class _Plan:
         return RtlRun(
             outputs, result["cycles"], *times, tuple(result["done"]), ports, _probes(log, "high_water"), deadlocked,
             self._stuck(result["ports"], occupancy) if deadlocked else (), result["seconds"], program,
+            _probes(log, "measured"),
         )  # fmt: skip
 
     def _check(self, port: RtlPort, seen: Mapping[str, int]) -> None:

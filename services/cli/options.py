@@ -128,6 +128,8 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
         count = sum(len(one.instances) for one in report.design.elements)
         steps = "; ".join(report.design.mapping)
         lines.insert(1, f"mapping     {count} instances on {shared} element{'s' if shared > 1 else ''}: {steps}")
+        for body in {one.body.name: one.body for one in report.design.elements if one.body is not None}.values():
+            lines.insert(2, f"by hand     {body.symbol}, II {body.ii}, depth {body.depth}: {body.checked}")
     if report.exploration is not None and (bound := report.exploration.bound) is not None:
         gap = "" if bound.gap_pct is None else f"; the chosen design is {beside_bound(bound.gap_pct)}"
         figure = bound.figure.replace("_", " ")

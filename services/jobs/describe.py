@@ -11,13 +11,13 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.dialects.injected import Injected
 from penstock.compiler.names import c_name
 from penstock.compiler.package.decorating import Decorating
 from penstock.compiler.package.report import (
     BandwidthUse,
     ChannelInfo,
     DesignInfo,
-    ElementInfo,
     KernelInfo,
     KernelResources,
     KernelTiming,
@@ -27,6 +27,7 @@ from penstock.compiler.package.report import (
     SynthesisInfo,
     Timing,
 )
+from penstock.compiler.package.report_elements import BodyInfo, ElementInfo
 from penstock.compiler.package.sections import resources_section, timing_section
 from penstock.compiler.pipeline.lower import Lowered
 from penstock.compiler.platforms import Platform, Resources, total
@@ -60,12 +61,28 @@ def _elements(lowered: Lowered) -> dict[str, Any]:
         return {}
     mapping = lowered.design.mapping
     network = elements(network_of(lowered.program.module), mapping)
-    if not any(one.shared_by for one in network.instances):
+    if not any(one.shared_by or one.injected for one in network.instances):
         return {}
     found = tuple(
-        ElementInfo(name=one.name, instances=one.members, ports=ports_of(one)) for one in network.instances
+        ElementInfo(name=one.name, instances=one.members, ports=ports_of(one), body=_body(one.injected))
+        for one in network.instances
     )  # fmt: skip
     return {"mapping": mapping or tuple(map(str, network.program.schedule)), "elements": found}
+
+
+_CHECKED = {
+    "systemverilog": "tokens, answers, II, depth and pauses in Verilator; area is declared",
+    "cpp": "tokens and answers of the compiled C++; II, depth and area are declared",
+}
+
+
+def _body(injected: Injected | None) -> BodyInfo | None:
+    if injected is None:
+        return None
+    return BodyInfo(
+        name=injected.name, language=injected.language, symbol=injected.symbol, ii=injected.ii, depth=injected.depth,
+        checked=_CHECKED[injected.language],
+    )  # fmt: skip
 
 
 def describe_timing(

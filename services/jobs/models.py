@@ -20,6 +20,7 @@ from penstock.services.jobs.sources import (
     check_onnx,
     check_python,
     file_options,
+    has_bodies,
     is_task_program,
     library_reference,
     options_text,
@@ -181,6 +182,7 @@ def _described(intake: Intake, file: BinaryIO, name: str, entry: str) -> tuple[s
         case "py":
             source = _source(intake, file, name)
             if is_task_program(source, name, entry):
+                _check_bodies(intake, source, name)
                 if entry:
                     check_entry(entry)
                 return "tasks", f"{name}:{entry}" if entry else name, {"file": name, "function": entry}
@@ -213,6 +215,17 @@ def _source(intake: Intake, file: BinaryIO, name: str) -> bytes:
             hint="keep weights out of the source",
         )
     return source
+
+
+def _check_bodies(intake: Intake, source: bytes, name: str) -> None:
+    if not intake.allow_python and has_bodies(source, name):
+        raise RefusedError(
+            "python-models-refused",
+            f"{name} has bodies in SystemVerilog or C++ (inject), which would be built and run, and this service "
+            "executes nobody's code",
+            where="field file",
+            hint="leave the bodies out, or run your own service: `penstock up --allow-python`",
+        )
 
 
 def _check_source(intake: Intake, source: bytes, name: str, entry: str) -> None:

@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def look(source: bytes, file: str) -> dict[str, object]:
-    """`names`, null if an import of everything makes them unknowable, `tasks`, `kernels`; or `reason` and `line`."""
+    """`names`, null if an import of everything makes them unknowable, `tasks`, `injects`, `kernels`; or `reason`."""
     try:
         tree = ast.parse(source, filename=file)
         names, tasks, kernels = top_level_names(tree), is_task_program(tree), kernels_of(tree)
@@ -29,12 +29,21 @@ def look(source: bytes, file: str) -> dict[str, object]:
         if isinstance(error, SyntaxError):
             return {"reason": error.msg, "line": error.lineno}
         return {"reason": "it is nested too deeply or not text", "line": None}
-    return {"names": None if names is None else sorted(names), "tasks": tasks, "kernels": kernels}
+    found = {"names": None if names is None else sorted(names), "tasks": tasks, "kernels": kernels}
+    return {**found, "injects": injects(tree)}
 
 
 def is_task_program(tree: ast.Module) -> bool:
     """Whether the file says so: it imports the language of task programs."""
     return any(isinstance(node, ast.ImportFrom) and node.module == "penstock.tasks" for node in tree.body)
+
+
+def injects(tree: ast.Module) -> bool:
+    """Whether it gives a task a body in another language, which is compiled and run."""
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "inject"
+        for node in ast.walk(tree)
+    )
 
 
 def kernels_of(tree: ast.Module) -> list[str]:

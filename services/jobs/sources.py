@@ -46,6 +46,11 @@ def is_task_program(source: bytes, file: str, entry: str = "") -> bool:
     return bool(said.get("tasks")) or bool(kernels and (not entry or entry in kernels))
 
 
+def has_bodies(source: bytes, file: str) -> bool:
+    """Whether a task program has bodies in SystemVerilog or C++, which are built and run."""
+    return bool(_looked_at(source, file).get("injects"))
+
+
 def check_entry(entry: str) -> None:
     """Refuses what can be no name of a function."""
     if not re.fullmatch(NAME_PATTERN, entry):

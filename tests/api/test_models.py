@@ -119,6 +119,17 @@ def test_a_task_program_is_taken_where_python_is_not(make_client: MakeClient, se
     )
 
 
+@pytest.mark.parametrize("word", [b"inject", "ｉnject".encode()])
+def test_bodies_in_other_languages_are_taken_only_where_python_is(
+    word: bytes, make_client: MakeClient, settings: Settings
+) -> None:
+    """They would be built and run. Python knows letters of another width as the same word."""
+    program = b"from penstock.tasks import *\n\n@program\ndef p():\n    " + word + b"(t, 'x', cpp='')\n"
+    fenced = make_client(replace(settings, allow_python_models=False))
+    check_problem(upload(fenced, program, "net.py"), "python-models-refused", 403, "inject", "net.py")
+    assert upload(make_client(settings), program, "net.py").json()["kind"] == "tasks"
+
+
 PROGRAM = b"from penstock.tasks import program\n\nP = 4\n\n@program\ndef p(): pass\n"
 
 

@@ -37,7 +37,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "profiling.tool_runner",
         "profiling",
         "profiling.open_rtl profiling.vitis",
-        "profiling.kernels profiling.networks",
+        "profiling.kernels profiling.networks profiling.injected",
         "profiling.kernels.explore",
         "profiling.solutions",
     ),

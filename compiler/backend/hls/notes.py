@@ -13,6 +13,7 @@ from penstock.compiler.backend.hls.token_cpp import pieces
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.directives import pipeline_of
+from penstock.compiler.dialects.injected import injected_of
 from penstock.compiler.dialects.types import tensor_type
 
 Notes = Mapping[str, tuple[str, ...]]
@@ -76,6 +77,11 @@ def task_head(
     lines += [f"//   {line}" for line in notes.get(layer, ())] if computes else []
     for op in _nests(task):
         lines.append(f"//   {_slots(op)} at II = {pipeline_of(op).ii.data}")
+    if (body := injected_of(task.injected)) is not None:
+        lines.append(
+            f"//   its body {body.name} was written by hand" if body.language == "cpp"
+            else f"//   hardware has the module {body.symbol} (body {body.name}, by hand); here what it has to answer"
+        )  # fmt: skip
     reads, writes = ends(task, used)
     ways = [
         f"{way} {', '.join(_channel(v, names) for v in some)}"

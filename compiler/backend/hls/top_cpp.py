@@ -6,8 +6,8 @@ function of its own; they run one after the other and hand tensors over in exter
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from xdsl.ir import SSAValue
 
@@ -21,6 +21,7 @@ from penstock.compiler.backend.hls.notes import LEGEND, Notes, task_head, task_t
 from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.backend.hls.token_cpp import stream_declaration, stream_parameter
 from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.injected import Injected, injected_of
 
 _HEAD = (
     '#include "penstock_top.h"',
@@ -74,6 +75,10 @@ class _TopEmitter:
                 out.add(f"typedef {memory_declaration(channel, self.names[channel.result] + '_t')};")
         if any(isinstance(channel, stream.BlocksOp) for channel in channels):
             out.add("")
+        for body in dict.fromkeys(_by_hand(task) for task in tasks):
+            if body is not None:
+                title = f"// The body {body.name}, written by hand."
+                out.add(title, f"namespace {_space(body)} {{", *body.text.splitlines(), "}", "")
         for task in tasks:
             self._task(task)
             out.add("")
@@ -143,6 +148,11 @@ class _TopEmitter:
         used = self._used(task)
         out.add(*task_head(task, used, names, self.notes, self.dies.get(task.sym_name.data)))
         with out.function(f"static void {task.sym_name.data}", self._signature(used)):
+            if (body := injected_of(task.injected)) is not None and body.language == "cpp":
+                by_pin = {pin: names[value] for value, pin in _pins(used, body)}
+                arguments = ", ".join(by_pin[pin] for pin, _ in (*body.reads, *body.writes))
+                out.add(f"{_space(body)}::{body.symbol}({arguments});")
+                return
             if (only := _single_slot(task)) is not None:
                 out.add(pragmas.pipeline(only))
             for op in task.body.block.ops:
@@ -179,6 +189,23 @@ class _TopEmitter:
             return f"{_BLOCKS}<{name}_t, {value.type.count.data}> &{name}"
         assert isinstance(value.type, stream.StreamType)
         return stream_parameter(value.type.token, name)
+
+
+def _by_hand(task: stream.TaskOp) -> Injected | None:
+    """A task's body in C++, as all of its instances have it."""
+    body = injected_of(task.injected)
+    return None if body is None or body.language != "cpp" else replace(body, channels=())
+
+
+def _space(body: Injected) -> str:
+    return f"body_{body.name}_{body.symbol}"
+
+
+def _pins(used: Sequence[SSAValue], body: Injected) -> Iterator[tuple[SSAValue, str]]:
+    """The pin that each channel of a task stands at."""
+    for value in used:
+        if isinstance(value.owner, stream.StreamOp):
+            yield value, body.pins[value.owner.sym_name.data]
 
 
 def _single_slot(task: stream.TaskOp) -> nest.NestOp | None:

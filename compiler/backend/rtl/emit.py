@@ -13,11 +13,13 @@ from penstock.compiler.analysis.banks import accesses_of
 from penstock.compiler.arrays import Array
 from penstock.compiler.backend.rtl.design import RtlDesign
 from penstock.compiler.backend.rtl.equal_tasks import EqualTasks
+from penstock.compiler.backend.rtl.injected_sv import emit_injected
 from penstock.compiler.backend.rtl.ports import External, external_of
 from penstock.compiler.backend.rtl.primitives.registry import source
 from penstock.compiler.backend.rtl.task_sv import TaskModule, emit_task, met_channels
 from penstock.compiler.backend.rtl.top_sv import TopEmitter
 from penstock.compiler.dialects import stream
+from penstock.compiler.dialects.injected import injected_of
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.names import Names, c_name
@@ -77,7 +79,11 @@ def _modules(
     for task in tasks:
         one = equal.module_of(task)
         if one is None:
-            one = emit_task(task, library, parameters, names, external)
+            body = injected_of(task.injected)
+            one = (
+                emit_task(task, library, parameters, names, external) if body is None
+                else emit_injected(task, body, names)
+            )  # fmt: skip
             equal.add(one)
         made.append(one)
     return made

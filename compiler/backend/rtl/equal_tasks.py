@@ -9,6 +9,7 @@ from xdsl.ir import IRNode, SSAValue
 
 from penstock.compiler.backend.rtl.task_sv import TaskModule, met_channels
 from penstock.compiler.dialects import stream
+from penstock.compiler.dialects.injected import Injected, injected_of
 from penstock.compiler.dialects.stream import StreamType
 
 
@@ -46,10 +47,18 @@ def _look(task: stream.TaskOp) -> Hashable | None:
 
 def _are_equal(one: stream.TaskOp, other: stream.TaskOp) -> bool:
     """Whether their bodies are the same, with the channels of one for those of the other."""
+    if _written_by_hand(one) != _written_by_hand(other):
+        return False
     channels = zip(_channels(one), _channels(other), strict=True)
     context: dict[IRNode | SSAValue, IRNode | SSAValue] = {one.body.block: other.body.block, **dict(channels)}
     pairs = zip(one.body.block.ops, other.body.block.ops, strict=True)
     return all(a.is_structurally_equivalent(b, context) for a, b in pairs)
+
+
+def _written_by_hand(task: stream.TaskOp) -> Injected | None:
+    """The body without the channels, which are each task's own."""
+    body = injected_of(task.injected)
+    return None if body is None else replace(body, channels=())
 
 
 def _as_another(first: TaskModule, task: stream.TaskOp) -> TaskModule:

@@ -6,12 +6,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.tasks.bodies import with_body
 from penstock.compiler.tasks.check import check
 from penstock.compiler.tasks.mapping.bundle import bundled
 from penstock.compiler.tasks.mapping.chain import chained
 from penstock.compiler.tasks.mapping.shared_channels import with_shared_channels
 from penstock.compiler.tasks.network import Instances, TaskInstance
-from penstock.compiler.tasks.schedules import CODE, Bundle, Chain, MappingStep, Schedule, parse, refused
+from penstock.compiler.tasks.schedules import CODE, Bundle, Chain, MappingStep, Schedule, Use, parse, refused
 from penstock.compiler.tasks.source import TaskError
 from penstock.compiler.tasks.tree import Get, walk
 
@@ -33,7 +34,15 @@ def mapped(network: Instances, schedule: Schedule, *, unfinished: bool = False) 
     """
     instances = list(network.instances)
     for step in schedule:
-        instances = _bundle(step, instances) if isinstance(step, Bundle) else _chain(step, instances)
+        match step:
+            case Bundle():
+                instances = _bundle(step, instances)
+            case Chain():
+                instances = _chain(step, instances)
+            case Use():
+                instances = with_body(step, instances, network)
+    if all(isinstance(step, Use) for step in schedule):
+        return replace(network, instances=tuple(instances))
     instances, stands_for = with_shared_channels(instances)
     made = replace(network, instances=tuple(instances), stands_for=stands_for)
     try:

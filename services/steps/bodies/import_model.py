@@ -21,6 +21,7 @@ from penstock.compiler.frontend.context import make_context
 from penstock.compiler.mesh_record import FILE as MESH
 from penstock.compiler.reference import TASKS
 from penstock.compiler.saved_program import FILES, load_checked
+from penstock.compiler.tasks.bodies import has_foreign_bodies
 from penstock.db.schema.records import Json, Model
 from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, ToolResult, clean_environment
 from penstock.services.jobs.host_work import check_host_work
@@ -70,7 +71,14 @@ def import_model(context: StepContext) -> StepResult:
         raise refusal
     if not result.ok:
         raise _failure(result, limits)
-    check_host_work(load_checked(out, make_context(), limits.out_bytes))
+    program = load_checked(out, make_context(), limits.out_bytes)
+    check_host_work(program)
+    if not settings.allow_python_models and has_foreign_bodies(program.module):
+        raise PenstockError(
+            code="python-models-off", what="this service does not take bodies written by hand", where=model.source,
+            limit="SystemVerilog and C++ of whoever submits them would be built and run",
+            hint="leave out inject(...), or ask the administrator to start it with `penstock up --allow-python`",
+        )  # fmt: skip
     (out / _ERROR).unlink(missing_ok=True)  # a success has none, unless foreign code wrote it
     outputs = {PROGRAM: Output(out, TREE_MEDIA_TYPE)}
     if (out / MESH).is_file():  # pages draw it
