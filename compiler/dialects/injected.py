@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from xdsl.dialects.builtin import StringAttr
 
@@ -48,7 +48,8 @@ def injected_of(attribute: StringAttr | None) -> Injected | None:
     """What an operation's attribute says."""
     if attribute is None:
         return None
-    said = json.loads(attribute.data)
+    said: dict[str, Any] = json.loads(attribute.data)
     for side in ("reads", "writes"):
         said[side] = tuple((name, count) for name, count in said[side])
-    return Injected(**{**said, "channels": tuple(said["channels"])})
+    said["channels"] = tuple(said["channels"])
+    return Injected(**said)

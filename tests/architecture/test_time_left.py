@@ -173,7 +173,7 @@ def test_the_runner_sums_both_suites(tmp_path: Path) -> None:
     write(tmp_path, fast=QUICK + "def test_two():\n    pass\n", slow=QUICK)
     answer = suites_on(tmp_path)
     assert answer.returncode == 0, answer.stdout
-    assert re.match(r"1 passed in [\d.]+s$", answer.stdout.splitlines()[-2])
+    assert re.match(r"1 passed in [\d.]+s( \(.*\))?$", answer.stdout.splitlines()[-2])
     assert answer.stdout.splitlines()[-1] == "3 passed, 0 failed, 0 skipped"
 
 
