@@ -14,6 +14,7 @@ from torch import nn
 from xdsl.dialects.builtin import f32
 from xdsl.dialects.linalg import ops as linalg
 
+from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.loaded import LoadedEvaluation
 from penstock.compiler.interpreter.linalg import run, run_rows
@@ -226,7 +227,7 @@ def test_rows_that_are_alike_stay_in_eight_bits_for_a_norm() -> None:
     program = quantised(make(lambda: nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16))), seeded((4, 16)))
     squares = [op for op in program.module.walk() if isinstance(op, linalg.GenericOp) and is_reduction(op)]
     assert squares
-    assert all(x.type.get_element_type() != f32 for op in squares for x in op.inputs)  # type: ignore[attr-defined]
+    assert all(tensor_type(x).get_element_type() != f32 for op in squares for x in op.inputs)
 
 
 def test_calibration_inputs_decide_the_scales() -> None:
