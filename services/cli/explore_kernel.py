@@ -36,6 +36,8 @@ def explore_source(
     from penstock.profiling.kernels.explore.search import TRIALS, explore_kernel
 
     with documented_exit_codes():
+        if out is not None and out.exists() and not out.is_dir():
+            raise _unwritable(out, "there is a file of that name")
         if top is None:
             raise PenstockError(
                 code="no-top", what="a C++ kernel has a top function, and none is named", where=model,
@@ -65,18 +67,33 @@ def explore_source(
             raise
     lines = _lines(found)
     text = json.dumps(found.to_json(), indent=1) + "\n"
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        written = out / Path(model).name
-        if written.resolve() == Path(model).resolve():
-            written = out / f"explored_{written.name}"
-        written.write_text(found.text)
-        (out / "exploration.json").write_text(text)
-        lines.append(f"written   {written}, {out / 'exploration.json'}")
+    if not found.equal:
+        lines.append("note      a source with other values is not written: please report this kernel")
+    elif out is not None:
+        with documented_exit_codes():
+            lines.append(f"written   {_write(out, Path(model), found.text, text)}, {out / 'exploration.json'}")
     else:
         lines.append("note      keep the new source with --out FOLDER")
     print(text if as_json else "\n".join(lines), end="" if as_json else "\n")
     return OK if found.equal else FAILED
+
+
+def _write(out: Path, model: Path, source: str, report: str) -> Path:
+    """The new source beside its report; never over the old one."""
+    written = out / model.name
+    if written.resolve() == model.resolve():
+        written = out / f"explored_{written.name}"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        written.write_text(source)
+        (out / "exploration.json").write_text(report)
+    except OSError as error:
+        raise _unwritable(out, f"cannot write the new source: {error.strerror or error}") from error
+    return written
+
+
+def _unwritable(out: Path, what: str) -> PenstockError:
+    return PenstockError(code="output-not-writable", what=what, where=str(out), hint="choose another folder with --out")
 
 
 def objective_of(objectives: Sequence[str], model: str) -> KernelObjective:

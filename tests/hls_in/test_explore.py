@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.parsing import parse
+from penstock.profiling.kernels.explore import search
 from penstock.profiling.kernels.explore.accesses import Accesses, CounterSum, WordAccess
 from penstock.profiling.kernels.explore.legality import Span, directions, may_permute, may_split, may_tile
 from penstock.profiling.kernels.explore.moves import fused, nests_of
-from penstock.profiling.kernels.explore.search import explore_kernel
+from penstock.profiling.kernels.explore.search import ExploredKernel, explore_kernel
 from penstock.profiling.kernels.explore.source import read_source
 from penstock.services.cli.main import run
 
@@ -206,6 +209,25 @@ def test_options_that_a_kernel_does_not_take_are_refused(
     path = _written(SOURCES["a product"], tmp_path)
     assert run(["explore", str(path), "--top", "top", *odd]) != 0
     assert f"{odd[0]} of a C++ kernel" in capsys.readouterr().err
+
+
+def test_a_source_with_other_values_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(*given: Any, **asked: Any) -> ExploredKernel:
+        return replace(explore_kernel(*given, **asked), different=1)
+
+    monkeypatch.setattr(search, "explore_kernel", wrong)
+    path, out = _written(SOURCES["a product"], tmp_path), tmp_path / "out"
+    assert run(["explore", str(path), "--top", "top", "--trials", "4", "-o", str(out)]) == 1
+    assert not out.exists()
+    assert "is not written" in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_is_told_before_the_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _written(SOURCES["a product"], tmp_path)
+    assert run(["explore", str(path), "--top", "top", "-o", str(path)]) != 0
+    assert "internal error" not in capsys.readouterr().err
 
 
 TASKS = """

@@ -30,10 +30,9 @@ class Span:
 def directions(body: Accesses, loops: Sequence[Span]) -> set[LoopDirection]:
     """Of all pairs of accesses of which one writes: how their iterations may lie, the earlier first."""
     found: set[LoopDirection] = set()
-    own = _private(body)
     for before in body.touched:
         for after in body.touched:
-            if before.name == after.name and (before.writes or after.writes) and before.name not in own:
+            if before.name == after.name and (before.writes or after.writes) and before.name not in body.declared:
                 found |= set(met(before, after, loops))
     return {d for d in found if _later(d)}
 
@@ -78,11 +77,6 @@ def may_split(first: Accesses, second: Accesses, loops: Sequence[Span]) -> bool:
             ):  # fmt: skip
                 return False
     return True
-
-
-def _private(body: Accesses) -> frozenset[str]:
-    """Scalars of one iteration."""
-    return body.declared
 
 
 def _cut(direction: int, tile: int) -> tuple[tuple[int, int], ...]:
