@@ -29,6 +29,8 @@ from penstock.services.jobs import python_names
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import NAME_PATTERN
 
+OPTION_VALUE = r"[A-Za-z0-9_.+\-]{1,200}"
+"""A number, a type, the name of a mesh: never a path, for a mesh may be a file's to whoever runs the compiler."""
 _LOOK_SECONDS = 60.0
 # First bytes of a serialised ModelProto: the tags of its fields, ir_version first in practice.
 _ONNX_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA})
@@ -76,7 +78,7 @@ def file_options(text: str, *, takes: bool) -> dict[str, str]:
     if len(options) < len(pairs):
         raise _no_options("an option is given twice")
     for key, value in pairs:
-        if not re.fullmatch(NAME_PATTERN, key) or not re.fullmatch(r"\S{1,200}", value) or not value.isprintable():
+        if not re.fullmatch(NAME_PATTERN, key) or not re.fullmatch(OPTION_VALUE, value):
             raise _no_options(f"'{key[:80]}' is no option")
     return options
 

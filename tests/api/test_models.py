@@ -139,7 +139,23 @@ def test_constants_and_sizes_are_sent_as_options(client: httpx.Client) -> None:
     assert upload(client, ONNX, "m.onnx", options="batch=1").json()["source"] == "m.onnx?batch=1"
 
 
-@pytest.mark.parametrize("options", ["P", "P=8&P=9", "P=", "1=8", "P=8 9", "P=%00", "P=" + "8" * 201, "=8", "a-b=1"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "P",
+        "P=8&P=9",
+        "P=",
+        "1=8",
+        "P=8 9",
+        "P=%00",
+        "P=" + "8" * 201,
+        "=8",
+        "a-b=1",
+        "on=/etc/passwd",
+        "on=../m.toml",
+        "P=8;9",
+    ],
+)
 def test_options_that_cannot_be_are_refused(client: httpx.Client, options: str) -> None:
     check_problem(upload(client, PROGRAM, "net.py", options=options), "file-options-invalid", 422)
 

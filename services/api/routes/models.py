@@ -35,7 +35,7 @@ from penstock.services.jobs.models import (
     zoo_model,
 )
 from penstock.services.jobs.quotas import check_quotas
-from penstock.services.jobs.sources import file_options
+from penstock.services.jobs.sources import OPTION_VALUE, file_options
 from penstock.services.run_options import LONGEST_NAME, NAME_PATTERN, PLAIN
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
@@ -45,7 +45,7 @@ ModelId = Annotated[str, Path(max_length=64)]
 _FIELDS = ("file", "entry", "options", "name")
 _MOST_FILES, _LONGEST_ENTRY = 256, 2000
 _BINARY = {"type": "string", "format": "binary"}
-_OPTION = f"{NAME_PATTERN}=[^&=\\s]{{1,200}}"
+_OPTION = f"{NAME_PATTERN}={OPTION_VALUE}"
 _FORM_SCHEMA = {
     "type": "object",
     "additionalProperties": False,
