@@ -163,8 +163,17 @@ def compare(case: Case, run: RtlRun) -> bool:
     outside = simulate(with_host(case), OPEN_RTL)
     assert run.initial_delay == min(c.first_write for name, c in outside.channels.items() if name not in marks)
     # the host takes a word in the cycle after its write, and is done one later
-    assert run.latency == max(p.end for name, p in outside.processes.items() if name not in simulated.processes) - 1
+    assert last_word(case, run) == max(
+        p.end for name, p in outside.processes.items() if name not in simulated.processes
+    ) - 1  # fmt: skip
+    assert run.latency == max(last_word(case, run), simulated.frame_ends[0])
     return False
+
+
+def last_word(case: Case, run: RtlRun) -> int:
+    """The cycle after the one in which the first frame's last word leaves."""
+    found = [run.ports[port.name].times for port in case.rtl.ports if port.kind in ("stream_out", "memory_write")]
+    return max(int(times.reshape(case.frames, -1)[0, -1]) + 1 for times in found if times is not None and times.size)
 
 
 def check(cases: Cases) -> list[bool]:
