@@ -43,6 +43,7 @@ COMMANDS: dict[str, Command] = {
     "size-fifos": Command("penstock.services.cli.networks", "the FIFO depths that such a network needs, as pragmas"),
     "import-hls": Command("penstock.services.cli.import_hls", "make such a network of a Vitis HLS solution"),
     "mesh": Command("penstock.services.cli.mesh", "plan a Triton kernel onto an array of cores, and simulate it"),
+    "array": Command("penstock.services.cli.array", "an array of cores as hardware, and programs for it"),
     "up": Command("penstock.services.cli.up", "start the whole service on this machine"),
     "submit": Command("penstock.services.cli.runs", "hand a model to the service; prints the run"),
     "watch": Command("penstock.services.cli.runs", "follow a run until it ends"),

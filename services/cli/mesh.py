@@ -37,10 +37,10 @@ def mesh(
         from penstock.compiler.mesh.triton.read import open_kernel
         from penstock.web.mesh_view import cores_over_time_svg, mesh_svg
 
-        values = dict(_setting(text) for text in given or [])
+        values = dict(setting(text) for text in given or [])
         file, _, name = program.partition(":")
         machine = load_machine(on)
-        kernel = open_kernel(_text(Path(file)), name, values)
+        kernel = open_kernel(file_text(Path(file)), name, values)
         planned = plan_kernel(kernel, values, machine, top)
         traffic = Traffic(machine)
         report = report_of(planned, traffic, kernel.kernel.name)
@@ -78,7 +78,7 @@ def _hardware(planned: Planned, machine: Machine, path: Path) -> str:
     return f"hardware  not built: {first}" if first else ""
 
 
-def _text(path: Path):
+def file_text(path: Path):
     from penstock.compiler.tasks.source import ProgramText
 
     try:
@@ -90,7 +90,7 @@ def _text(path: Path):
         ) from None  # fmt: skip
 
 
-def _setting(text: str) -> tuple[str, int | float | str]:
+def setting(text: str) -> tuple[str, int | float | str]:
     from penstock.compiler.mesh.triton.blocks import given_value
 
     name, equals, value = text.partition("=")

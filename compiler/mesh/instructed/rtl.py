@@ -1,0 +1,210 @@
+"""An array as SystemVerilog: engines from fixed modules, wired for its sizes. No kernel has a part in it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort, RtlPortKind
+from penstock.compiler.mesh.instructed.array import GO, KINDS, LEVELS, LINK, ROOM, CoreArray
+from penstock.compiler.mesh.instructed.programs import ArrayProgram
+
+TOP = "penstock_array"
+PROGRAM = "load"
+_MODULES = ("loops", "address", "body", "reader", "mover", "tokens", "mac", "drain")
+
+
+def design_of(array: CoreArray, program: ArrayProgram | None = None, tokens: int = 1) -> RtlDesign:
+    """The same files for every program; with one, the ports say how many words it meets."""
+    own = files("penstock.compiler.mesh.instructed.modules")
+    fifo = files("penstock.compiler.backend.rtl.modules").joinpath("penstock_fifo.sv").read_text()
+    texts = {"penstock_fifo.sv": fifo}
+    texts |= {f"penstock_array_{name}.sv": own.joinpath(f"penstock_array_{name}.sv").read_text() for name in _MODULES}
+    texts[f"{TOP}.sv"] = _top(array)
+    words: dict[str, int] = {} if program is None else program.words
+    ports = [RtlPort(PROGRAM, "stream_in", 64, tokens, "i32", None, PROGRAM)]
+    for channel in array.used_channels:
+        readers, writers = array.clients(channel)
+        if readers:
+            ports.append(_port(array, f"in_{channel}", "memory_read", words.get(f"in_{channel}", 1)))
+        if writers:
+            ports.append(_port(array, f"out_{channel}", "memory_write", words.get(f"out_{channel}", 1)))
+    return RtlDesign(TOP, texts, {}, tuple(ports))
+
+
+def _port(array: CoreArray, name: str, kind: RtlPortKind, words: int) -> RtlPort:
+    return RtlPort(name, kind, array.word * 8, words, "i8", name)
+
+
+def _top(array: CoreArray) -> str:
+    kind = {name: number for number, name in enumerate(KINDS)}
+    pins: list[str] = []
+    serving: list[str] = []
+    for channel in array.used_channels:
+        readers, writers = array.clients(channel)
+        if readers:
+            pins += [f"output logic in_{channel}_re", f"output logic [31:0] in_{channel}_addr",
+                     f"input  logic [W-1:0] in_{channel}_rdata"]  # fmt: skip
+        if writers:
+            pins += [f"output logic out_{channel}_we", f"output logic [31:0] out_{channel}_addr",
+                     f"output logic [W-1:0] out_{channel}_wdata"]  # fmt: skip
+        serving += [f"  // channel {channel}: one word a cycle; writers first"]
+        before: list[str] = []
+        for port in (*writers, *readers):
+            free = "".join(f" & ~want[{p}]" for p in before)
+            serving.append(f"  assign granted[{port}] = want[{port}]{free};")
+            before.append(str(port))
+        for name, ports, strobe in (("in", readers, "re"), ("out", writers, "we")):
+            if not ports:
+                continue
+            serving.append(f"  assign {name}_{channel}_{strobe} = {' | '.join(f'granted[{p}]' for p in ports)};")
+            chosen = "".join(f"granted[{p}] ? place[{p}] : " for p in ports[:-1])
+            serving.append(f"  assign {name}_{channel}_addr = {chosen}place[{ports[-1]}];")
+            if name == "out":
+                chosen = "".join(f"granted[{p}] ? written[{p - array.readers}] : " for p in ports[:-1])
+                serving.append(f"  assign out_{channel}_wdata = {chosen}written[{ports[-1] - array.readers}];")
+            else:
+                serving += [f"  assign answer[{p}] = in_{channel}_rdata;" for p in ports]
+    return f"""// {array.text()}.
+// Every engine has a program of its own, which comes through `{PROGRAM}`: a number, a field and a value a token.
+/* verilator lint_off WIDTH */
+module {TOP} (
+    input  logic        clk,
+    input  logic        rst,
+    input  logic        start,  // the last token begins a run
+    output logic        done,
+    input  logic [63:0] {PROGRAM}_tdata,
+    input  logic        {PROGRAM}_tvalid,
+    output logic        {PROGRAM}_tready,
+    {f",{chr(10)}    ".join(pins)}
+);
+  localparam int W = {array.word * 8};
+  localparam int X = {array.rows};
+  localparam int Y = {array.columns};
+  localparam int READERS = {array.readers};
+  localparam int PORTS = {array.ports};
+  localparam int LEVELS = {LEVELS};
+  localparam int SLOTS = {array.body};
+  localparam int LEFT = {array.left};
+  localparam int RIGHT = {array.right};
+  localparam int SUMS = {array.sums};
+  localparam int ENTRY = {array.entry * 8};
+
+  // what is loaded
+  logic set, go, busy;
+  logic [15:0] number, index;
+  logic [31:0] value;
+  wire begins = {PROGRAM}_tdata[15:0] == 16'h{GO:04x};
+  wire load = {PROGRAM}_tvalid & {PROGRAM}_tready;
+  assign {PROGRAM}_tready = !busy && !go;
+  always_ff @(posedge clk) begin
+    set <= load && !begins && !rst;
+    go <= load && begins && !rst;
+    {{value, index, number}} <= {PROGRAM}_tdata;
+  end
+  function automatic logic meant(input int kind, input int row, input int column);
+    return set && number[15:12] == 4'(kind) && (number[11:6] == 6'(row) || &number[11:6])
+        && (number[5:0] == 6'(column) || &number[5:0]);
+  endfunction
+
+  // memory ports
+  logic [PORTS-1:0] want, granted;
+  logic [31:0] place[0:PORTS-1];
+  logic [W-1:0] answer[0:READERS-1];
+  logic [W-1:0] written[0:Y-1];
+  logic [Y-1:0] writing;
+{chr(10).join(serving)}
+
+  // what stands before every mover, and behind every drain
+  logic [W-1:0] left_data[0:X-1][0:Y], right_data[0:X][0:Y-1], out_data[0:X][0:Y-1];
+  logic left_valid[0:X-1][0:Y], left_ready[0:X-1][0:Y], right_valid[0:X][0:Y-1], right_ready[0:X][0:Y-1];
+  logic out_valid[0:X][0:Y-1], out_ready[0:X][0:Y-1];
+
+  for (genvar r = 0; r < X; r++) begin : rows
+    penstock_array_reader #(.WIDTH(W), .LEVELS(LEVELS), .SLOTS(SLOTS), .ROOM({ROOM})) reader (
+        .clk, .rst, .set(meant({kind["rows"]}, r, 0)), .index, .value, .go, .want(want[r]), .address(place[r]),
+        .granted(granted[r]), .rdata(answer[r]), .out_tdata(left_data[r][0]), .out_tvalid(left_valid[r][0]),
+        .out_tready(left_ready[r][0])
+    );
+    assign left_ready[r][Y] = 1'b1;
+  end
+  for (genvar c = 0; c < Y; c++) begin : columns
+    penstock_array_reader #(.WIDTH(W), .LEVELS(LEVELS), .SLOTS(SLOTS), .ROOM({ROOM})) reader (
+        .clk, .rst, .set(meant({kind["columns"]}, 0, c)), .index, .value, .go, .want(want[X + c]),
+        .address(place[X + c]), .granted(granted[X + c]), .rdata(answer[X + c]), .out_tdata(right_data[0][c]),
+        .out_tvalid(right_valid[0][c]), .out_tready(right_ready[0][c])
+    );
+    assign right_ready[X][c] = 1'b1;
+    penstock_array_address #(.LEVELS(LEVELS), .SLOTS(SLOTS)) writer (
+        .clk, .rst, .set(meant({kind["writers"]}, 0, c)), .index, .value, .go, .word(granted[READERS + c]),
+        .running(writing[c]), .address(place[READERS + c])
+    );
+    assign want[READERS + c] = writing[c] & out_valid[X][c];
+    assign written[c] = out_data[X][c];
+    assign out_ready[X][c] = granted[READERS + c];
+    assign out_data[0][c] = '0;
+    assign out_valid[0][c] = 1'b0;
+  end
+
+  for (genvar r = 0; r < X; r++) begin : row
+    for (genvar c = 0; c < Y; c++) begin : core
+      logic left_pass, right_pass, left_room, right_room, left_write, right_write;
+      logic left_free, left_full, right_free, right_full, sums_free, sums_full;
+      logic left_kept, left_filled, left_taken, left_freed, right_kept, right_filled, right_taken, right_freed;
+      logic sums_taken, sums_filled, sums_drained, sums_freed;
+      logic [$clog2(LEFT)-1:0] left_place;
+      logic [$clog2(RIGHT)-1:0] right_place;
+      logic [$clog2(SUMS)-1:0] drain_place;
+      logic [ENTRY-1:0] drain_data;
+      logic [15:0] left_tiles, right_tiles, sum_tiles;
+      penstock_array_mover #(.WIDTH(W), .PLACES(LEFT)) left_mover (
+          .clk, .rst, .set(meant({kind["left"]}, r, c)), .index, .value, .go, .in_tvalid(left_valid[r][c]),
+          .in_tready(left_ready[r][c]), .out_tvalid(left_pass), .out_tready(left_room), .free(left_free),
+          .taken(left_kept), .filled(left_filled), .write(left_write), .place(left_place)
+      );
+      penstock_array_mover #(.WIDTH(W), .PLACES(RIGHT)) right_mover (
+          .clk, .rst, .set(meant({kind["right"]}, r, c)), .index, .value, .go, .in_tvalid(right_valid[r][c]),
+          .in_tready(right_ready[r][c]), .out_tvalid(right_pass), .out_tready(right_room), .free(right_free),
+          .taken(right_kept), .filled(right_filled), .write(right_write), .place(right_place)
+      );
+      penstock_fifo #(.WIDTH(W), .DEPTH({LINK})) left_link (
+          .clk, .rst, .in_tdata(left_data[r][c]), .in_tvalid(left_pass), .in_tready(left_room),
+          .out_tdata(left_data[r][c+1]), .out_tvalid(left_valid[r][c+1]), .out_tready(left_ready[r][c+1])
+      );
+      penstock_fifo #(.WIDTH(W), .DEPTH({LINK})) right_link (
+          .clk, .rst, .in_tdata(right_data[r][c]), .in_tvalid(right_pass), .in_tready(right_room),
+          .out_tdata(right_data[r+1][c]), .out_tvalid(right_valid[r+1][c]), .out_tready(right_ready[r+1][c])
+      );
+      penstock_array_tokens t0 (.clk, .go, .first(left_tiles), .give(left_freed), .take(left_kept), .some(left_free));
+      penstock_array_tokens t1 (.clk, .go, .first('0), .give(left_filled), .take(left_taken), .some(left_full));
+      penstock_array_tokens t2 (
+          .clk, .go, .first(right_tiles), .give(right_freed), .take(right_kept), .some(right_free)
+      );
+      penstock_array_tokens t3 (.clk, .go, .first('0), .give(right_filled), .take(right_taken), .some(right_full));
+      penstock_array_tokens t4 (.clk, .go, .first(sum_tiles), .give(sums_freed), .take(sums_taken), .some(sums_free));
+      penstock_array_tokens t5 (.clk, .go, .first('0), .give(sums_filled), .take(sums_drained), .some(sums_full));
+      penstock_array_mac #(
+          .WIDTH(W), .LEVELS(LEVELS), .ROWS({array.tall}), .COLUMNS({array.wide}), .DEEP({array.deep}), .LEFT(LEFT),
+          .RIGHT(RIGHT), .SUMS(SUMS)
+      ) mac (
+          .clk, .rst, .set(meant({kind["mac"]}, r, c)), .index, .value, .go, .left_write, .left_place,
+          .left_data(left_data[r][c]), .right_write, .right_place, .right_data(right_data[r][c]), .left_full,
+          .right_full, .sums_free, .left_taken, .right_taken, .sums_taken, .left_freed, .right_freed, .sums_filled,
+          .left_tiles, .right_tiles, .sum_tiles, .drain_place, .drain_data
+      );
+      penstock_array_drain #(.WIDTH(W), .ENTRY(ENTRY), .SUMS(SUMS), .ROOM({ROOM})) drain (
+          .clk, .rst, .set(meant({kind["out"]}, r, c)), .index, .value, .go, .done(sums_full), .taken(sums_drained),
+          .freed(sums_freed), .place(drain_place), .entry(drain_data), .in_tdata(out_data[r][c]),
+          .in_tvalid(out_valid[r][c]), .in_tready(out_ready[r][c]), .out_tdata(out_data[r+1][c]),
+          .out_tvalid(out_valid[r+1][c]), .out_tready(out_ready[r+1][c])
+      );
+    end
+  end
+
+  // a run is over when all is written
+  assign done = busy && writing == '0;
+  always_ff @(posedge clk)
+    if (rst) busy <= 1'b0;
+    else if (go) busy <= 1'b1;
+    else if (done) busy <= 1'b0;
+endmodule
+"""
