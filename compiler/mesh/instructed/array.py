@@ -21,7 +21,9 @@ ROOM = 4
 LINK = 2
 """Words on a link between two cores."""
 MOST_SUMS = 64
-"""Entries of the memory that sums add up in: it is read at two places a cycle, so it is made of LUTs."""
+"""Entries of the memories that sums add up in: wide ones, which AMD's tools make of LUTs."""
+OPERAND, SUMS = 8, 4
+"""Parts of a scratchpad: an eighth for either operand, a fourth for sums, twice, since they are read at two places."""
 WIDEST = 64
 _BODY = 8
 PARTS = ("left", "right", "mac", "out")
@@ -31,6 +33,8 @@ ALL = 63
 GO = 0xFFFF
 """The number to which what is loaded last goes: all engines begin."""
 MOST_SIDE = 62
+MOST_TURNS, MOST_LENGTH, MOST_TILES, MOST_WORDS = 1 << 16, 1 << 16, 1 << 24, 1 << 26
+"""What the counters hold: turns of a loop, words of an instruction, tiles of a mover, words of a channel's memory."""
 
 
 @dataclass(frozen=True)
@@ -138,11 +142,11 @@ def array_of(machine: Machine) -> CoreArray:
             )  # fmt: skip
     if tall * wide * 4 % word:
         raise _not(machine, f"{tall} x {wide} sums are no whole words of {word} bytes", "", "describe another mat unit")
-    quarter = machine.capacity // 4
-    if quarter < 2 * max(word, tall * wide * 4):
+    words, sums = machine.capacity // OPERAND // word, machine.capacity // SUMS // (tall * wide * 4)
+    if not words or not sums:
         raise _not(machine, f"a scratchpad of {machine.capacity:,} bytes is too small",
-                   "a quarter of it is for either operand, half for sums", "describe a larger one")  # fmt: skip
-    words, sums = _power(quarter // word), min(MOST_SUMS, _power(quarter // (tall * wide * 4)))
+                   "an eighth of it is for either operand, a fourth for sums", "describe a larger one")  # fmt: skip
+    words, sums = _power(words), min(MOST_SUMS, _power(sums))
     return CoreArray(
         rows, columns, tall, wide, deep, word, words, words, sums, len(machine.channels), machine.clock_mhz
     )

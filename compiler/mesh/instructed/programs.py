@@ -13,7 +13,14 @@ from functools import cached_property
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.mesh.facts import LoadFacts
-from penstock.compiler.mesh.instructed.array import KINDS, LEVELS, CoreArray
+from penstock.compiler.mesh.instructed.array import (
+    LEVELS,
+    MOST_LENGTH,
+    MOST_TILES,
+    MOST_TURNS,
+    MOST_WORDS,
+    CoreArray,
+)
 from penstock.compiler.mesh.instructed.product import TileOperand, TileProduct
 from penstock.compiler.mesh.mapping import INSIDE, MeshPlan
 
@@ -121,6 +128,20 @@ class ArrayProgram:
                 f"a core has {self.array.sums}", "use smaller blocks",
             )  # fmt: skip
         self.regions.update(self._regions())
+        self._check_counters()
+
+    def _check_counters(self) -> None:
+        """What is loaded has so many bits."""
+        left, right = self.left, self.right
+        lengths = (left.words * self.columns, right.words * self.rows, self.tile_entries * self.array.parts * self.rows)
+        for what, found, most in (
+            ("turns of a loop", max(self.counts, default=1), MOST_TURNS),
+            ("words of an instruction", max(lengths), MOST_LENGTH),
+            ("tiles of a core", max(left.fetched, right.fetched), MOST_TILES),
+            ("words in a channel's memory", max(self.words.values()), MOST_WORDS),
+        ):
+            if found > most:
+                raise self._not_run(f"{found:,} {what}", f"its counters go to {most:,}", "use smaller sizes")
 
     def _not_run(self, what: str, limit: str, hint: str) -> PenstockError:
         return PenstockError(code="array-too-small", what=what, where=self.product.store.where, limit=limit, hint=hint)
@@ -326,6 +347,3 @@ def top_fields(counts: Sequence[int]) -> EngineFields:
 def _filled(values: Sequence[int], by: int) -> list[int]:
     """As many as the hardware has loops, the innermost last."""
     return [by] * (LEVELS - len(values)) + list(values)
-
-
-assert len(KINDS) < 15

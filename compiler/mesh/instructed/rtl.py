@@ -10,7 +10,7 @@ from penstock.compiler.mesh.instructed.programs import ArrayProgram
 
 TOP = "penstock_array"
 PROGRAM = "load"
-_MODULES = ("loops", "address", "body", "reader", "mover", "tokens", "mac", "drain")
+_MODULES = ("loops", "address", "body", "reader", "mover", "tokens", "mac", "drain", "core")
 
 
 def design_of(array: CoreArray, program: ArrayProgram | None = None, tokens: int = 1) -> RtlDesign:
@@ -42,10 +42,10 @@ def _top(array: CoreArray) -> str:
     for channel in array.used_channels:
         readers, writers = array.clients(channel)
         if readers:
-            pins += [f"output logic in_{channel}_re", f"output logic [31:0] in_{channel}_addr",
+            pins += [f"output logic in_{channel}_re", f"output logic [25:0] in_{channel}_addr",
                      f"input  logic [W-1:0] in_{channel}_rdata"]  # fmt: skip
         if writers:
-            pins += [f"output logic out_{channel}_we", f"output logic [31:0] out_{channel}_addr",
+            pins += [f"output logic out_{channel}_we", f"output logic [25:0] out_{channel}_addr",
                      f"output logic [W-1:0] out_{channel}_wdata"]  # fmt: skip
         serving += [f"  // channel {channel}: one word a cycle; writers first"]
         before: list[str] = []
@@ -84,10 +84,6 @@ module {TOP} (
   localparam int PORTS = {array.ports};
   localparam int LEVELS = {LEVELS};
   localparam int SLOTS = {array.body};
-  localparam int LEFT = {array.left};
-  localparam int RIGHT = {array.right};
-  localparam int SUMS = {array.sums};
-  localparam int ENTRY = {array.entry * 8};
 
   // what is loaded
   logic set, go, busy;
@@ -101,27 +97,34 @@ module {TOP} (
     go <= load && begins && !rst;
     {{value, index, number}} <= {PROGRAM}_tdata;
   end
-  function automatic logic meant(input int kind, input int row, input int column);
-    return set && number[15:12] == 4'(kind) && (number[11:6] == 6'(row) || &number[11:6])
-        && (number[5:0] == 6'(column) || &number[5:0]);
-  endfunction
+
+  // whom a token is for: kinds, rows and columns, 63 for all of them
+  logic [{len(KINDS) - 1}:0] of_kind;
+  logic [X-1:0] of_row;
+  logic [Y-1:0] of_column;
+  always_comb begin
+    for (int k = 0; k < {len(KINDS)}; k++) of_kind[k] = set && number[15:12] == k;
+    for (int r = 0; r < X; r++) of_row[r] = number[11:6] == r || &number[11:6];
+    for (int c = 0; c < Y; c++) of_column[c] = number[5:0] == c || &number[5:0];
+  end
 
   // memory ports
   logic [PORTS-1:0] want, granted;
-  logic [31:0] place[0:PORTS-1];
-  logic [W-1:0] answer[0:READERS-1];
-  logic [W-1:0] written[0:Y-1];
+  logic [PORTS-1:0][25:0] place;
+  logic [READERS-1:0][W-1:0] answer;
+  logic [Y-1:0][W-1:0] written;
   logic [Y-1:0] writing;
 {chr(10).join(serving)}
 
   // what stands before every mover, and behind every drain
-  logic [W-1:0] left_data[0:X-1][0:Y], right_data[0:X][0:Y-1], out_data[0:X][0:Y-1];
-  logic left_valid[0:X-1][0:Y], left_ready[0:X-1][0:Y], right_valid[0:X][0:Y-1], right_ready[0:X][0:Y-1];
-  logic out_valid[0:X][0:Y-1], out_ready[0:X][0:Y-1];
+  logic [X-1:0][Y:0][W-1:0] left_data;
+  logic [X-1:0][Y:0] left_valid, left_ready;
+  logic [X:0][Y-1:0][W-1:0] right_data, out_data;
+  logic [X:0][Y-1:0] right_valid, right_ready, out_valid, out_ready;
 
   for (genvar r = 0; r < X; r++) begin : rows
     penstock_array_reader #(.WIDTH(W), .LEVELS(LEVELS), .SLOTS(SLOTS), .ROOM({ROOM})) reader (
-        .clk, .rst, .set(meant({kind["rows"]}, r, 0)), .index, .value, .go, .want(want[r]), .address(place[r]),
+        .clk, .rst, .set(of_kind[{kind["rows"]}] & of_row[r]), .index, .value, .go, .want(want[r]), .address(place[r]),
         .granted(granted[r]), .rdata(answer[r]), .out_tdata(left_data[r][0]), .out_tvalid(left_valid[r][0]),
         .out_tready(left_ready[r][0])
     );
@@ -129,13 +132,13 @@ module {TOP} (
   end
   for (genvar c = 0; c < Y; c++) begin : columns
     penstock_array_reader #(.WIDTH(W), .LEVELS(LEVELS), .SLOTS(SLOTS), .ROOM({ROOM})) reader (
-        .clk, .rst, .set(meant({kind["columns"]}, 0, c)), .index, .value, .go, .want(want[X + c]),
+        .clk, .rst, .set(of_kind[{kind["columns"]}] & of_column[c]), .index, .value, .go, .want(want[X + c]),
         .address(place[X + c]), .granted(granted[X + c]), .rdata(answer[X + c]), .out_tdata(right_data[0][c]),
         .out_tvalid(right_valid[0][c]), .out_tready(right_ready[0][c])
     );
     assign right_ready[X][c] = 1'b1;
     penstock_array_address #(.LEVELS(LEVELS), .SLOTS(SLOTS)) writer (
-        .clk, .rst, .set(meant({kind["writers"]}, 0, c)), .index, .value, .go, .word(granted[READERS + c]),
+        .clk, .rst, .set(of_kind[{kind["writers"]}] & of_column[c]), .index, .value, .go, .word(granted[READERS + c]),
         .running(writing[c]), .address(place[READERS + c])
     );
     assign want[READERS + c] = writing[c] & out_valid[X][c];
@@ -146,56 +149,19 @@ module {TOP} (
   end
 
   for (genvar r = 0; r < X; r++) begin : row
-    for (genvar c = 0; c < Y; c++) begin : core
-      logic left_pass, right_pass, left_room, right_room, left_write, right_write;
-      logic left_free, left_full, right_free, right_full, sums_free, sums_full;
-      logic left_kept, left_filled, left_taken, left_freed, right_kept, right_filled, right_taken, right_freed;
-      logic sums_taken, sums_filled, sums_drained, sums_freed;
-      logic [$clog2(LEFT)-1:0] left_place;
-      logic [$clog2(RIGHT)-1:0] right_place;
-      logic [$clog2(SUMS)-1:0] drain_place;
-      logic [ENTRY-1:0] drain_data;
-      logic [15:0] left_tiles, right_tiles, sum_tiles;
-      penstock_array_mover #(.WIDTH(W), .PLACES(LEFT)) left_mover (
-          .clk, .rst, .set(meant({kind["left"]}, r, c)), .index, .value, .go, .in_tvalid(left_valid[r][c]),
-          .in_tready(left_ready[r][c]), .out_tvalid(left_pass), .out_tready(left_room), .free(left_free),
-          .taken(left_kept), .filled(left_filled), .write(left_write), .place(left_place)
-      );
-      penstock_array_mover #(.WIDTH(W), .PLACES(RIGHT)) right_mover (
-          .clk, .rst, .set(meant({kind["right"]}, r, c)), .index, .value, .go, .in_tvalid(right_valid[r][c]),
-          .in_tready(right_ready[r][c]), .out_tvalid(right_pass), .out_tready(right_room), .free(right_free),
-          .taken(right_kept), .filled(right_filled), .write(right_write), .place(right_place)
-      );
-      penstock_fifo #(.WIDTH(W), .DEPTH({LINK})) left_link (
-          .clk, .rst, .in_tdata(left_data[r][c]), .in_tvalid(left_pass), .in_tready(left_room),
-          .out_tdata(left_data[r][c+1]), .out_tvalid(left_valid[r][c+1]), .out_tready(left_ready[r][c+1])
-      );
-      penstock_fifo #(.WIDTH(W), .DEPTH({LINK})) right_link (
-          .clk, .rst, .in_tdata(right_data[r][c]), .in_tvalid(right_pass), .in_tready(right_room),
-          .out_tdata(right_data[r+1][c]), .out_tvalid(right_valid[r+1][c]), .out_tready(right_ready[r+1][c])
-      );
-      penstock_array_tokens t0 (.clk, .go, .first(left_tiles), .give(left_freed), .take(left_kept), .some(left_free));
-      penstock_array_tokens t1 (.clk, .go, .first('0), .give(left_filled), .take(left_taken), .some(left_full));
-      penstock_array_tokens t2 (
-          .clk, .go, .first(right_tiles), .give(right_freed), .take(right_kept), .some(right_free)
-      );
-      penstock_array_tokens t3 (.clk, .go, .first('0), .give(right_filled), .take(right_taken), .some(right_full));
-      penstock_array_tokens t4 (.clk, .go, .first(sum_tiles), .give(sums_freed), .take(sums_taken), .some(sums_free));
-      penstock_array_tokens t5 (.clk, .go, .first('0), .give(sums_filled), .take(sums_drained), .some(sums_full));
-      penstock_array_mac #(
-          .WIDTH(W), .LEVELS(LEVELS), .ROWS({array.tall}), .COLUMNS({array.wide}), .DEEP({array.deep}), .LEFT(LEFT),
-          .RIGHT(RIGHT), .SUMS(SUMS)
-      ) mac (
-          .clk, .rst, .set(meant({kind["mac"]}, r, c)), .index, .value, .go, .left_write, .left_place,
-          .left_data(left_data[r][c]), .right_write, .right_place, .right_data(right_data[r][c]), .left_full,
-          .right_full, .sums_free, .left_taken, .right_taken, .sums_taken, .left_freed, .right_freed, .sums_filled,
-          .left_tiles, .right_tiles, .sum_tiles, .drain_place, .drain_data
-      );
-      penstock_array_drain #(.WIDTH(W), .ENTRY(ENTRY), .SUMS(SUMS), .ROOM({ROOM})) drain (
-          .clk, .rst, .set(meant({kind["out"]}, r, c)), .index, .value, .go, .done(sums_full), .taken(sums_drained),
-          .freed(sums_freed), .place(drain_place), .entry(drain_data), .in_tdata(out_data[r][c]),
-          .in_tvalid(out_valid[r][c]), .in_tready(out_ready[r][c]), .out_tdata(out_data[r+1][c]),
-          .out_tvalid(out_valid[r+1][c]), .out_tready(out_ready[r+1][c])
+    for (genvar c = 0; c < Y; c++) begin : column
+      penstock_array_core #(
+          .WIDTH(W), .LEVELS(LEVELS), .ROWS({array.tall}), .COLUMNS({array.wide}), .DEEP({array.deep}),
+          .LEFT({array.left}), .RIGHT({array.right}), .SUMS({array.sums}), .LINK({LINK}), .ROOM({ROOM})
+      ) core (
+          .clk, .rst, .set(of_kind[{len(KINDS) - 1}:{kind["left"]}] & {{4{{of_row[r] & of_column[c]}}}}), .index,
+          .value, .go, .left_tdata(left_data[r][c]), .left_tvalid(left_valid[r][c]), .left_tready(left_ready[r][c]),
+          .left_on_tdata(left_data[r][c+1]), .left_on_tvalid(left_valid[r][c+1]), .left_on_tready(left_ready[r][c+1]),
+          .right_tdata(right_data[r][c]), .right_tvalid(right_valid[r][c]), .right_tready(right_ready[r][c]),
+          .right_on_tdata(right_data[r+1][c]), .right_on_tvalid(right_valid[r+1][c]),
+          .right_on_tready(right_ready[r+1][c]), .above_tdata(out_data[r][c]), .above_tvalid(out_valid[r][c]),
+          .above_tready(out_ready[r][c]), .out_tdata(out_data[r+1][c]), .out_tvalid(out_valid[r+1][c]),
+          .out_tready(out_ready[r+1][c])
       );
     end
   end

@@ -1,3 +1,4 @@
+/* verilator lint_off WIDTH */
 // Results on their way out: a core's own sums, and those of the cores behind it, in the order of its program.
 module penstock_array_drain #(
     parameter int WIDTH = 32,
@@ -27,7 +28,7 @@ module penstock_array_drain #(
   localparam int P = PARTS > 1 ? $clog2(PARTS) : 1;
   logic running, opens, closes, ready, coming, coming_own;
   logic [1:0] flags;
-  logic [31:0] ring;
+  logic [15:0] ring;
   logic [P-1:0] part, coming_part;
   logic [WIDTH-1:0] passed;
   logic [$clog2(ROOM+1)-1:0] held;
@@ -46,8 +47,8 @@ module penstock_array_drain #(
       place <= '0;
       part  <= '0;
     end else if (word && own) begin
-      part <= 32'(part) == PARTS - 1 ? '0 : part + 1'b1;
-      if (32'(part) == PARTS - 1) place <= 32'(place) == ring ? '0 : place + 1'b1;
+      part <= part == PARTS - 1 ? '0 : part + 1'b1;
+      if (part == PARTS - 1) place <= place == ring ? '0 : place + 1'b1;
     end
     coming_own <= own;
     coming_part <= part;

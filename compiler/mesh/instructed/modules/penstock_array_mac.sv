@@ -1,3 +1,4 @@
+/* verilator lint_off WIDTH */
 // A core's multipliers, and the sums they add up in: tile by tile as its program says, one step a cycle.
 // Places of operands are read in cycle 0, multiplied in 1, added up over DEEP in 2, and onto the sum in 3.
 module penstock_array_mac #(
@@ -31,9 +32,9 @@ module penstock_array_mac #(
     output logic                     left_freed,
     output logic                     right_freed,
     output logic                     sums_filled,
-    output logic [             15:0] left_tiles,
-    output logic [             15:0] right_tiles,
-    output logic [             15:0] sum_tiles,
+    output logic [$clog2(LEFT+1)-1:0] left_tiles,
+    output logic [$clog2(RIGHT+1)-1:0] right_tiles,
+    output logic [$clog2(SUMS+1)-1:0] sum_tiles,
     input  logic [ $clog2(SUMS)-1:0] drain_place,
     output logic [ROWS*COLUMNS*32-1:0] drain_data
 );
@@ -48,19 +49,22 @@ module penstock_array_mac #(
   localparam int SA = $clog2(SUMS);
 
   logic enabled, running;
-  logic [31:0] top_i, top_j, top_k, i, j, k, i_base, j_base;
+  localparam int LP = $clog2(LEFT + 1);
+  localparam int RP = $clog2(RIGHT + 1);
+  localparam int SP = $clog2(SUMS + 1);
+  logic [15:0] top_i, top_j, top_k, i, j, k, i_base, j_base;
   logic [LEVELS-1:0] left_kept, left_set, right_kept, right_set, summed;
-  logic [31:0] left_set_size, left_ring, right_set_size, right_ring, tile_size, sum_ring;
-  logic [31:0] left_more[0:LEVELS-1];
-  logic [31:0] right_more[0:LEVELS-1];
-  logic [31:0] left_at, left_off, right_at, right_off, sum_at, entry;
+  logic [LP-1:0] left_set_size, left_ring, left_at, left_off, left_more[0:7];
+  logic [RP-1:0] right_set_size, right_ring, right_at, right_off, right_more[0:7];
+  logic [SP-1:0] tile_size, sum_ring, sum_at, entry;
 
-  logic [LEVELS-1:0] first, last, goes;
+  logic [LEVELS-1:0] first, last;
+  logic [2:0] level;
   logic ends;
   wire opens = i == 0 && j == 0 && k == 0;
   wire closes = i == top_i && j == top_j && k == top_k;
   function automatic logic all_of(input logic [LEVELS-1:0] mask, input logic [LEVELS-1:0] found);
-    return (mask & ~found) == '0;
+    all_of = (mask & ~found) == '0;
   endfunction
   wire new_left = all_of(left_kept, first);
   wire new_right = all_of(right_kept, first);
@@ -69,7 +73,7 @@ module penstock_array_mac #(
       && (!opens || ((!new_left || left_full) && (!new_right || right_full) && (!new_sum || sums_free)));
   wire step = able && closes;
   penstock_array_loops #(.LEVELS(LEVELS)) loops (
-      .clk, .set, .index, .value, .go, .step, .first, .last, .goes, .ends
+      .clk, .set, .index, .value, .go, .step, .first, .last, .level, .ends
   );
   assign left_taken  = able && opens && new_left;
   assign right_taken = able && opens && new_right;
@@ -77,41 +81,36 @@ module penstock_array_mac #(
   assign left_freed  = step && all_of(left_kept, last);
   assign right_freed = step && all_of(right_kept, last);
 
-  logic [31:0] left_on, right_on;
-  always_comb begin
-    left_on  = '0;
-    right_on = '0;
-    for (int l = 0; l < LEVELS; l++)
-      if (goes[l]) begin
-        left_on  = left_more[l];
-        right_on = right_more[l];
-      end
-  end
+  wire [LP-1:0] left_on = ends ? '0 : left_more[level];
+  wire [RP-1:0] right_on = ends ? '0 : right_more[level];
+  wire [LP-1:0] left_next = left_at + left_set_size;
+  wire [RP-1:0] right_next = right_at + right_set_size;
+  wire [SP-1:0] sum_next = sum_at + tile_size;
 
+  always_ff @(posedge clk) begin
+    if (set && index[15:3] == 4) left_more[index[2:0]] <= value[LP-1:0];
+    if (set && index[15:3] == 5) right_more[index[2:0]] <= value[RP-1:0];
+  end
   always_ff @(posedge clk) begin
     if (set) begin
       if (index == 9) enabled <= value[0];
-      if (index == 10) top_i <= value;
-      if (index == 11) top_j <= value;
-      if (index == 12) top_k <= value;
+      if (index == 10) top_i <= value[15:0];
+      if (index == 11) top_j <= value[15:0];
+      if (index == 12) top_k <= value[15:0];
       if (index == 14) left_kept <= value[LEVELS-1:0];
       if (index == 15) left_set <= value[LEVELS-1:0];
       if (index == 16) right_kept <= value[LEVELS-1:0];
       if (index == 17) right_set <= value[LEVELS-1:0];
       if (index == 18) summed <= value[LEVELS-1:0];
-      if (index == 19) left_set_size <= value;
-      if (index == 20) left_ring <= value;
-      if (index == 21) right_set_size <= value;
-      if (index == 22) right_ring <= value;
-      if (index == 23) tile_size <= value;
-      if (index == 24) sum_ring <= value;
-      if (index == 25) left_tiles <= value[15:0];
-      if (index == 26) right_tiles <= value[15:0];
-      if (index == 27) sum_tiles <= value[15:0];
-      for (int l = 0; l < LEVELS; l++) begin
-        if (index == 16'(32 + l)) left_more[l] <= value;
-        if (index == 16'(40 + l)) right_more[l] <= value;
-      end
+      if (index == 19) left_set_size <= value[LP-1:0];
+      if (index == 20) left_ring <= value[LP-1:0];
+      if (index == 21) right_set_size <= value[RP-1:0];
+      if (index == 22) right_ring <= value[RP-1:0];
+      if (index == 23) tile_size <= value[SP-1:0];
+      if (index == 24) sum_ring <= value[SP-1:0];
+      if (index == 25) left_tiles <= value[LP-1:0];
+      if (index == 26) right_tiles <= value[RP-1:0];
+      if (index == 27) sum_tiles <= value[SP-1:0];
     end
     if (go) begin
       i <= '0;
@@ -127,24 +126,23 @@ module penstock_array_mac #(
       sum_at <= '0;
     end else begin
       if (able) begin
-        k <= k == top_k ? '0 : k + 1;
+        k <= k == top_k ? '0 : k + 1'b1;
         if (k == top_k) begin
-          j <= j == top_j ? '0 : j + 1;
-          j_base <= j == top_j ? '0 : j_base + top_k + 1;
-          entry <= closes ? '0 : entry + 1;
+          j <= j == top_j ? '0 : j + 1'b1;
+          j_base <= j == top_j ? '0 : j_base + top_k + 1'b1;
+          entry <= closes ? '0 : entry + 1'b1;
           if (j == top_j) begin
-            i <= i == top_i ? '0 : i + 1;
-            i_base <= i == top_i ? '0 : i_base + top_k + 1;
+            i <= i == top_i ? '0 : i + 1'b1;
+            i_base <= i == top_i ? '0 : i_base + top_k + 1'b1;
           end
         end
       end
       if (step) begin
         left_off  <= left_off + left_on;
         right_off <= right_off + right_on;
-        if (all_of(left_set, last)) left_at <= left_at + left_set_size == left_ring ? '0 : left_at + left_set_size;
-        if (all_of(right_set, last))
-          right_at <= right_at + right_set_size == right_ring ? '0 : right_at + right_set_size;
-        if (all_of(summed, last)) sum_at <= sum_at + tile_size == sum_ring ? '0 : sum_at + tile_size;
+        if (all_of(left_set, last)) left_at <= left_next == left_ring ? '0 : left_next;
+        if (all_of(right_set, last)) right_at <= right_next == right_ring ? '0 : right_next;
+        if (all_of(summed, last)) sum_at <= sum_next == sum_ring ? '0 : sum_next;
       end
     end
     if (rst) running <= 1'b0;
@@ -153,20 +151,22 @@ module penstock_array_mac #(
   end
 
   // cycle 0: the operands' words
-  wire [31:0] left_step = i_base + k;
-  wire [31:0] right_step = j_base + k;
-  wire [31:0] left_word = left_at + left_off + left_step / LW;
-  wire [31:0] right_word = right_at + right_off + right_step / RW;
+  wire [15:0] left_step = i_base + k;
+  wire [15:0] right_step = j_base + k;
+  wire [LP-1:0] left_word = left_at + left_off + left_step / LW;
+  wire [RP-1:0] right_word = right_at + right_off + right_step / RW;
   logic [WIDTH-1:0] left_cells[0:LEFT-1];
   logic [WIDTH-1:0] right_cells[0:RIGHT-1];
   logic [WIDTH-1:0] left_q, right_q;
   always_ff @(posedge clk) begin
     if (left_write) left_cells[left_place] <= left_data;
     left_q <= left_cells[left_word[LA-1:0]];
+    if (left_write && left_place == left_word[LA-1:0]) left_q <= 'x;  // nobody reads what is just written
   end
   always_ff @(posedge clk) begin
     if (right_write) right_cells[right_place] <= right_data;
     right_q <= right_cells[right_word[RA-1:0]];
+    if (right_write && right_place == right_word[RA-1:0]) right_q <= 'x;
   end
   typedef struct packed {
     logic valid, opens, fresh, closes, whole;
@@ -176,7 +176,7 @@ module penstock_array_mac #(
   logic again;  // the entry is that of the step before: what it comes to is still on its way to the memory
   logic [LS-1:0] left_part;
   logic [RS-1:0] right_part;
-  wire [31:0] sum_entry = sum_at + entry;
+  wire [SP-1:0] sum_entry = sum_at + entry;
   always_ff @(posedge clk) begin
     s1.valid <= able && !rst;
     s1.opens <= k == 0;
@@ -216,13 +216,17 @@ module penstock_array_mac #(
     end
   end
   assign sums_filled = s3.valid && s3.whole;
+  wire keep = s3.valid && s3.closes;
+  always_ff @(posedge clk) if (s3.valid) sum <= next;
+  // a memory is read at one place a cycle, so there are two; where one is written that is read, `sum` has it too
   always_ff @(posedge clk) begin
+    if (keep) cells[s3.entry] <= next;
     kept <= cells[s2.entry];
-    if (s3.valid) sum <= next;
-    if (s3.valid && s3.closes) begin
-      cells[s3.entry]  <= next;
-      copies[s3.entry] <= next;  // a memory is read at one place a cycle
-    end
+    if (keep && s3.entry == s2.entry) kept <= 'x;
   end
-  always_ff @(posedge clk) drain_data <= copies[drain_place];
+  always_ff @(posedge clk) begin
+    if (keep) copies[s3.entry] <= next;
+    drain_data <= copies[drain_place];
+    if (keep && s3.entry == drain_place) drain_data <= 'x;
+  end
 endmodule

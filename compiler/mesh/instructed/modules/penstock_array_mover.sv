@@ -1,3 +1,4 @@
+/* verilator lint_off WIDTH */
 // Takes words of a row or column and keeps them, hands them on, or both; what is kept goes round in a ring of tiles.
 module penstock_array_mover #(
     parameter int WIDTH = 32,
@@ -21,7 +22,7 @@ module penstock_array_mover #(
 );
   logic running, opens, closes;
   logic [1:0] flags;
-  logic [31:0] ring;
+  logic [15:0] ring;
   wire keep = flags[0];
   wire pass = flags[1];
   wire able = running && (!keep || !opens || free) && (!pass || out_tready);
@@ -36,5 +37,5 @@ module penstock_array_mover #(
   assign filled     = write && closes;
   always_ff @(posedge clk)
     if (go) place <= '0;
-    else if (write) place <= 32'(place) == ring ? '0 : place + 1'b1;
+    else if (write) place <= place == ring ? '0 : place + 1'b1;
 endmodule

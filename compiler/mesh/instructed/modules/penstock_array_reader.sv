@@ -12,7 +12,7 @@ module penstock_array_reader #(
     input  logic [     31:0] value,
     input  logic             go,
     output logic             want,
-    output logic [     31:0] address,
+    output logic [     25:0] address,
     input  logic             granted,
     input  logic [WIDTH-1:0] rdata,     // a cycle after it was granted
     output logic [WIDTH-1:0] out_tdata,
