@@ -6,6 +6,7 @@ fence it tries the harmless attacks that ONLY names, and no others.
 
 import ctypes
 import ctypes.util
+import fcntl
 import glob
 import os
 import resource
@@ -50,6 +51,10 @@ def write(path):
         file.write(b"#")
 
 
+def folder_of_packages():
+    return next(path for path in sys.path if "site" in path)
+
+
 def in_child(act):
     """What only counts if a child can do it."""
     pid = os.fork()
@@ -80,7 +85,7 @@ attack("signal to the host's process", lambda: os.kill(PID, 0))
 attack("signal to the first process", lambda: os.kill(1, signal.SIGKILL) or (os.getppid() == 1 and False))
 attack("inherited descriptors", lambda: len(os.listdir("/proc/self/fd")) > 4)
 attack("write to the interpreter", lambda: write(sys.executable))
-attack("a .pth file", lambda: write(os.path.join(next(p for p in sys.path if "site" in p), "evil.pth")))
+attack("a .pth file", lambda: write(os.path.join(folder_of_packages(), "evil.pth")))
 attack("write to the compiler", lambda: write("/product/penstock/__init__.py"))
 attack("write beside the model", lambda: write("/model/more.py"))
 attack("write into /", lambda: write("/evil"))
@@ -101,6 +106,10 @@ attack("disks", lambda: bool(glob.glob("/dev/[sv]d*") + glob.glob("/dev/nvme*"))
 attack("shared memory folder", lambda: write("/dev/shm/evil"))
 attack("anonymous file", lambda: os.memfd_create("x"))
 attack("watch what others open", lambda: LIBC.inotify_add_watch(LIBC.inotify_init(), b"/usr/lib", 0xFFF) >= 0)
+attack("watches of the service's user", lambda: LIBC.inotify_init() >= 0 or LIBC.inotify_init1(0) >= 0)
+attack("notice when others open files", lambda: fcntl.fcntl(os.open(folder_of_packages(), os.O_RDONLY), 1026, 1))
+attack("the disk's cache written out", lambda: LIBC.syncfs(os.open(folder_of_packages(), os.O_RDONLY)) == 0)
+attack("all caches written out", lambda: call(162))
 attack("system V memory", lambda: LIBC.shmget(0, 4096, 0o1600) >= 0)
 attack("message queue", lambda: LIBC.msgget(0, 0o1600) >= 0)
 attack("trace a child", lambda: in_child(lambda: LIBC.ptrace(0, 0, 0, 0) == 0))
@@ -128,7 +137,7 @@ attack("io_uring", lambda: call(425, 1, 0))
 attack("page faults by hand", lambda: call(323, 0))
 attack("keyring", lambda: call(250, 0, -3, 0))
 attack("log of the kernel", lambda: LIBC.klogctl(10, None, 0) >= 0)
-attack("words into a terminal", lambda: __import__("fcntl").ioctl(1, 0x5412, b"x"))
+attack("words into a terminal", lambda: fcntl.ioctl(1, 0x5412, b"x"))
 attack("clock", lambda: LIBC.settimeofday(ctypes.create_string_buffer(16), None) == 0)
 attack("name of the machine", lambda: LIBC.sethostname(b"evil", 4) == 0)
 attack("higher priority", lambda: os.nice(-5))

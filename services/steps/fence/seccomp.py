@@ -1,7 +1,8 @@
 """The filter of system calls inside the fence, assembled as classic BPF: what foreign code has no use for is refused.
 
-What would reach outside (sockets, other processes, mounts, keys), what counts against no limit (shared memory without
-a file, message queues, rings), and what enlarges the surface of the kernel (BPF, perf, new namespaces, modules).
+What would reach outside (sockets, other processes, mounts, keys, the disk's cache, what others do with shown files),
+what counts against no limit (shared memory without a file, message queues, rings) or against one that the service
+itself shares (watches), and what enlarges the surface of the kernel (BPF, perf, new namespaces, modules).
 A refused call fails with EPERM, or ENOSYS where the C library then takes an older call that can be looked into.
 """
 
@@ -31,7 +32,9 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
-    "io_setup": (206, 0), "io_submit": (209, 2), "fanotify_init": (300, 262), "inotify_add_watch": (254, 27),
+    "io_setup": (206, 0), "io_submit": (209, 2), "fanotify_init": (300, 262),
+    "inotify_init": (253, None), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27),
+    "sync": (162, 81), "syncfs": (306, 267),
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "map_shadow_stack": (453, 453),
     "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semctl": (66, 191),
     "semop": (65, 193), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188),
@@ -48,8 +51,10 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE3 = 435
 _IOCTL = {"x86_64": 16, "aarch64": 29}
+_FCNTL = {"x86_64": 72, "aarch64": 25}
 _NEW_NAMESPACES = 0x7E020000  # every CLONE_NEW… that clone takes
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put words into the mouth of whoever sits at a terminal
+_OF_SHOWN_FILES = (1024, 1026)  # F_SETLEASE has others wait for a file, F_NOTIFY tells when they open one
 _X32 = 0x40000000
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -91,6 +96,11 @@ def program(machine: str) -> bytes:
         _instruction(_EQUAL, _IOCTL[machine], 0, 5),
         _instruction(_LOAD, _ARGUMENT_1),
         *(_instruction(_EQUAL, number, 1 - place, place) for place, number in enumerate(_TERMINAL_INPUT)),
+        _refuse(errno.EPERM),
+        _instruction(_RETURN, _ALLOW),
+        _instruction(_EQUAL, _FCNTL[machine], 0, 5),
+        _instruction(_LOAD, _ARGUMENT_1),
+        *(_instruction(_EQUAL, number, 1 - place, place) for place, number in enumerate(_OF_SHOWN_FILES)),
         _refuse(errno.EPERM),
         _instruction(_RETURN, _ALLOW),
         _instruction(_RETURN, _ALLOW),
