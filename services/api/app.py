@@ -39,6 +39,7 @@ from penstock.services.api.plumbing.hub import EventHub
 from penstock.services.api.plumbing.logs import get_logger
 from penstock.services.api.plumbing.middleware import BodyLimit, NoTokenInUrl, RequestContext, SameSite
 from penstock.services.api.plumbing.options import ApiOptions
+from penstock.services.api.plumbing.turns import Turns
 from penstock.services.api.routes import (
     accounts,
     agents,
@@ -92,6 +93,7 @@ def create_app(settings: Settings | None = None, options: ApiOptions | None = No
         database=database,
         store=ContentStore(settings.store_folder),
         hub=EventHub(database, options.max_streams, events.message),
+        intake_turns=Turns(),
         token_key=load_key(settings.secret_file) if options.auth else b"",
     )
     broker = BrokerWatch(look_at_workers(settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -32,7 +33,10 @@ from penstock.services.run_options import LONGEST_NAME
 from penstock.services.store import ContentStore, TooLargeError
 
 WEIGHTS_FOLDER = "weights"
+BODIES = "bodies"
+"""What is said of a model that may bring text in other languages, to be built and run."""
 _CHUNK = 1 << 20
+_MEANING = re.compile(r"[:?#&%]")
 _WITH_OPTIONS = ("tasks", "onnx")
 _WEIGHTS = (".safetensors", ".safetensors.index.json", "config.json")
 """How the names of files end that weights may come in; config.json says the sizes of a model of transformers."""
@@ -48,6 +52,8 @@ class Intake:
     most_source_bytes: int
     most_model_bytes: int
     low_disk_bytes: int
+    allow_bodies: bool = False
+    """Whether text in other languages is taken, which is built and run outside of the fence."""
 
     def check_disk(self) -> None:
         """Refuses new content before the disk is full: running work needs what is left."""
@@ -182,10 +188,10 @@ def _described(intake: Intake, file: BinaryIO, name: str, entry: str) -> tuple[s
         case "py":
             source = _source(intake, file, name)
             if is_task_program(source, name, entry):
-                _check_bodies(intake, source, name)
                 if entry:
                     check_entry(entry)
-                return "tasks", f"{name}:{entry}" if entry else name, {"file": name, "function": entry}
+                bodies = {BODIES: True} if _brings_bodies(intake, source, name) else {}
+                return "tasks", f"{name}:{entry}" if entry else name, {"file": name, "function": entry, **bodies}
             _check_source(intake, source, name, entry)
             return "python", f"{name}:{entry}", {"file": name, "function": entry}
         case "onnx":
@@ -217,15 +223,20 @@ def _source(intake: Intake, file: BinaryIO, name: str) -> bytes:
     return source
 
 
-def _check_bodies(intake: Intake, source: bytes, name: str) -> None:
-    if not intake.allow_python and has_bodies(source, name):
+def _brings_bodies(intake: Intake, source: bytes, name: str) -> bool:
+    """Whether it has bodies in other languages, which only somebody who may do everything sends."""
+    if not has_bodies(source, name):
+        return False
+    if not intake.allow_bodies:
         raise RefusedError(
-            "python-models-refused",
-            f"{name} has bodies in SystemVerilog or C++ (inject), which would be built and run, and this service "
-            "executes nobody's code",
+            "bodies-refused" if intake.allow_python else "python-models-refused",
+            f"{name} has bodies in SystemVerilog or C++ (inject), which would be built and run, "
+            + ("with the rights of this service" if intake.allow_python else "and this service executes nobody's code"),
             where="field file",
+            limit="a token of scope admin" if intake.allow_python else "",
             hint="leave the bodies out, or run your own service: `penstock up --allow-python`",
         )
+    return True
 
 
 def _check_source(intake: Intake, source: bytes, name: str, entry: str) -> None:
@@ -241,9 +252,11 @@ def _check_source(intake: Intake, source: bytes, name: str, entry: str) -> None:
 
 
 def _printable(name: str) -> str:
-    """The last part of the file's name, printable: it is shown and stored, and never used as a path."""
+    """The last part of the file's name, printable, and without what means something else in a model's reference."""
     last = name.replace("\\", "/").rpartition("/")[2]
-    return "".join(letter for letter in last if letter.isprintable())[-LONGEST_NAME:] or "unnamed"
+    plain = "".join(_MEANING.sub("_", letter) for letter in last if letter.isprintable())[-LONGEST_NAME:]
+    stem, dot, ending = plain.rpartition(".")
+    return (stem or "unnamed") + dot + ending.lower() if dot else plain or "unnamed"
 
 
 def _model_name(file: str, entry: str) -> str:

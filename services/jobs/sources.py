@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.reference import (
     LAYERS,
     LIBRARIES,
+    WEIGHTS,
     LayersReference,
     LibraryReference,
     ZooReference,
@@ -31,6 +33,7 @@ from penstock.services.run_options import NAME_PATTERN
 
 OPTION_VALUE = r"[A-Za-z0-9_.+\-]{1,200}"
 """A number, a type, the name of a mesh: never a path, for a mesh may be a file's to whoever runs the compiler."""
+_WEIGHTS_OPTION = WEIGHTS[0]
 _LOOK_SECONDS = 60.0
 # First bytes of a serialised ModelProto: the tags of its fields, ir_version first in practice.
 _ONNX_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA})
@@ -181,16 +184,24 @@ def zoo_source(zoo: str, arguments: Mapping[str, str | int | float | bool]) -> s
             hint=nearest(zoo, known, "choose one of these"),
         )
     for key, value in arguments.items():
-        if not re.fullmatch(NAME_PATTERN, key) or len(str(value)) > 200 or not str(value).isprintable():
+        if not _is_argument(key, value):
             raise RefusedError(
                 "zoo-reference-invalid",
-                f"'{key[:80]}' is no argument of a zoo model",
+                f"'{key[:80]}' is no argument of a zoo model, or has no value that can be one",
                 where="body.arguments",
-                limit="names as in Python; values of up to 200 printable characters",
+                limit="names as in Python; numbers, and up to 200 printable characters",
                 hint="write zoo:NAME?key=value",
             )
     options = "&".join(f"{key}={quote_plus(_text(value))}" for key, value in arguments.items())
     return f"zoo:{zoo}" + (f"?{options}" if options else "")
+
+
+def _is_argument(key: str, value: object) -> bool:
+    """Weights are sent with their model: a path would be one of the worker's machine."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    known = key != _WEIGHTS_OPTION and re.fullmatch(NAME_PATTERN, key) is not None
+    return known and len(str(value)) <= 200 and str(value).isprintable()
 
 
 def library_reference(text: str) -> tuple[LibraryReference, str]:
@@ -208,9 +219,10 @@ def library_reference(text: str) -> tuple[LibraryReference, str]:
             f"'{text[:80]}' names no model of a library", "files are sent, the zoo has its own field"
         )
     for key, value in reference.options:
-        if not re.fullmatch(NAME_PATTERN, key) or len(value) > 200 or not value.isprintable():
+        if not _is_argument(key, value):
             raise _no_library_model(
-                f"'{key[:80]}' is no option of a model", "names as in Python; values of up to 200 printable characters"
+                f"'{key[:80]}' is no option of a model that is named",
+                "names as in Python; values of up to 200 printable characters; weights are sent as files",
             )
     return reference, str(whole)
 
@@ -232,7 +244,7 @@ def weighted_reference(text: str) -> tuple[LibraryReference | ZooReference, str]
     if isinstance(reference, ZooReference) and reference.name not in zoo_names():
         raise _no_weighted_model(f"the zoo has no model '{reference.name[:80]}'", ", ".join(zoo_names()))
     for key, value in reference.options:
-        if key == "weights" or not re.fullmatch(NAME_PATTERN, key) or len(value) > 200 or not value.isprintable():
+        if not _is_argument(key, value):
             raise _no_weighted_model(f"'{key[:80]}' is no option beside sent weights", "leave it out")
     return reference, str(whole)
 

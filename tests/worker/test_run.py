@@ -12,6 +12,7 @@ import pytest
 from safetensors.torch import save
 from sqlalchemy import text
 
+from penstock import IMPORT_ROOT
 from penstock.compiler.frontend.loader import load_model
 from penstock.compiler.reference import parse_reference
 from penstock.db import Transaction, lifecycle
@@ -42,6 +43,7 @@ def model():
 """
 
 
+BODIES_REFUSED = "bodies written by hand are not taken from here"
 UNLIKE = (
     MODEL.replace(b"torch.relu(self.first(x))", b"torch.tanh(self.first(x)) * torch.tensor([1e6] + [1.0] * 15)")
     .replace(b"    return Tiny()", b"    tiny = Tiny()\n    tiny.second.weight.data[:, 0] = 0\n    return tiny")
@@ -157,6 +159,31 @@ def test_sent_weights_are_those_of_the_model(running: Service, tokens: int, ends
         assert step.error["code"] == "weights-file"
         assert step.error["where"] == "weights"
         assert "of shape (32, 16) where the model has (33, 16): wte.weight" in step.error["what"]
+
+
+def test_no_body_in_another_language_is_built_of_who_may_not_send_it(running: Service) -> None:
+    """The fence ends with the import. A Python model may leave any program in it, and a task program may hide its
+    bodies from whoever took it in."""
+    program = (IMPORT_ROOT / "examples" / "tasks" / "dot.py").read_text()
+    forges = (
+        "import os, pathlib\nfrom penstock.compiler.frontend import import_model\ndef model():\n"
+        f" open('/tmp/dot.py', 'w').write({program!r})\n import_model('tasks:/tmp/dot.py')"
+        ".save(pathlib.Path('/out'))\n os._exit(0)\n"
+    )
+    runs = [check(running, forges.encode(), None)]
+    stored = ContentStore(running.home / "store").put_bytes(program.encode())
+    with running.database.begin() as tx:
+        model = tx.models.create(
+            name="dot", kind="tasks", source="dot.py", sha256=stored.sha256, size=stored.size,
+            details={"file": "dot.py", "function": ""},
+        )  # fmt: skip
+        options = {"platform": "u55c", "quantize": None}
+        runs.append(check_model(tx, model, options, owner=None, most_waiting=5).run)
+    for run in runs:
+        assert running.wait(run).state == RunState.FAILED
+        step = running.steps(run)["import"]
+        assert step.error is not None
+        assert (step.error["code"], step.error["what"]) == ("python-models-off", BODIES_REFUSED), step.error
 
 
 def test_a_file_that_is_no_model_fails_with_a_sentence(running: Service) -> None:

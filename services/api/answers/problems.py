@@ -35,6 +35,7 @@ KINDS: Mapping[str, Kind] = {
     "not-yours": Kind(403, "It is somebody else's"),
     "cross-site-request": Kind(403, "The request comes from another site"),
     "python-models-refused": Kind(403, "This service takes no Python models"),
+    "bodies-refused": Kind(403, "The token may not send bodies in other languages"),
     "not-found": Kind(404, "There is nothing at this address"),
     "run-not-found": Kind(404, "There is no such run"),
     "model-not-found": Kind(404, "There is no such model"),

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from penstock.db import Database
 from penstock.services.api.plumbing.hub import EventHub
 from penstock.services.api.plumbing.options import ApiOptions
+from penstock.services.api.plumbing.turns import Turns
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
 
@@ -23,6 +24,7 @@ class Context:
     database: Database
     store: ContentStore
     hub: EventHub
+    intake_turns: Turns
     token_key: bytes
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
@@ -104,11 +105,11 @@ async def submit_model(
     idempotency.check_key(idempotency_key)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
-        named = _new_model(await request.body())
-        return await run_in_threadpool(_create, context, caller, idempotency_key, named)
+        return await run_in_threadpool(_take_named, context, caller, idempotency_key, await request.body())
     if kind == "multipart/form-data":
         async with _form(request) as form:
-            return await run_in_threadpool(_take_file, context, caller, idempotency_key, form)
+            take = partial(_take_file, context, caller, idempotency_key, form)
+            return await context.intake_turns.take(caller.owner, take)
     raise Problem(
         "unsupported-media-type",
         f"a model cannot be read from '{kind[:100]}'" if kind else "the body has no Content-Type",
@@ -199,13 +200,14 @@ async def _form(request: Request) -> AsyncIterator[FormData]:
         await form.close()
 
 
-def intake(context: Context) -> Intake:
-    """What this service takes in."""
+def intake(context: Context, caller: Who | None = None) -> Intake:
+    """What this service takes in, of this caller."""
     options, settings = context.options, context.settings
     return Intake(
         context.store,
         settings.home,
         allow_python=settings.allow_python_models,
+        allow_bodies=settings.allow_python_models and caller is not None and caller.scope == "admin",
         most_source_bytes=options.max_source_bytes,
         most_model_bytes=options.max_model_bytes,
         low_disk_bytes=options.low_disk_bytes,
@@ -216,12 +218,16 @@ def _take_file(context: Context, caller: Who, key: str | None, form: FormData) -
     uploads, entry, options, name = _parts(form)
     if len(uploads) == 1 and not (uploads[0].filename or "").endswith(".safetensors"):
         upload = uploads[0]
-        model = model_file(intake(context), upload.file, upload.filename or "", entry, name, options)
+        model = model_file(intake(context, caller), upload.file, upload.filename or "", entry, name, options)
     else:
         file_options(options, takes=False)
         files = [(upload.filename or "", upload.file) for upload in uploads]
         model = model_with_weights(intake(context), files, entry, name)
     return _create(context, caller, key, model)
+
+
+def _take_named(context: Context, caller: Who, key: str | None, body: bytes) -> JSONResponse:
+    return _create(context, caller, key, _new_model(body))
 
 
 def _create(context: Context, caller: Who, key: str | None, model: NewModel) -> JSONResponse:

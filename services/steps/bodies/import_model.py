@@ -25,7 +25,7 @@ from penstock.compiler.tasks.bodies import has_foreign_bodies
 from penstock.db.schema.records import Json, Model
 from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, ToolResult, clean_environment
 from penstock.services.jobs.host_work import check_host_work
-from penstock.services.jobs.models import WEIGHTS_FOLDER
+from penstock.services.jobs.models import BODIES, WEIGHTS_FOLDER
 from penstock.services.jobs.sources import options_text
 from penstock.services.settings import Settings
 from penstock.services.step_kinds import IMPORT
@@ -73,17 +73,23 @@ def import_model(context: StepContext) -> StepResult:
         raise _failure(result, limits)
     program = load_checked(out, make_context(), limits.out_bytes)
     check_host_work(program)
-    if not settings.allow_python_models and has_foreign_bodies(program.module):
+    if not _may_bring_bodies(model, settings) and has_foreign_bodies(program.module):
         raise PenstockError(
-            code="python-models-off", what="this service does not take bodies written by hand", where=model.source,
-            limit="SystemVerilog and C++ of whoever submits them would be built and run",
-            hint="leave out inject(...), or ask the administrator to start it with `penstock up --allow-python`",
+            code="python-models-off", what="bodies written by hand are not taken from here", where=model.source,
+            limit="SystemVerilog and C++ would be built and run with the rights of this service: of a task program, "
+            "sent with a token of scope admin to a service that takes Python models",
+            hint="leave out inject(...), or send it to a service of your own: `penstock up --allow-python`",
         )  # fmt: skip
     (out / _ERROR).unlink(missing_ok=True)  # a success has none, unless foreign code wrote it
     outputs = {PROGRAM: Output(out, TREE_MEDIA_TYPE)}
     if (out / MESH).is_file():  # pages draw it
         outputs[MESH] = Output(Path(shutil.copy(out / MESH, context.folder)), "application/json")
     return StepResult({"seconds": round(result.seconds, 3)}, outputs)
+
+
+def _may_bring_bodies(model: Model, settings: Settings) -> bool:
+    """Never of a Python model: what such a one leaves may hold anything, and the fence ends with the import."""
+    return settings.allow_python_models and model.kind == "tasks" and model.details.get(BODIES) is True
 
 
 def limits_of(settings: Settings) -> FenceLimits:
