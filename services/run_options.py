@@ -44,10 +44,17 @@ EXTENDED = "extended"
 
 
 def plain_text(text: str) -> str:
-    """Refuses what neither a database nor a terminal should see: control characters."""
+    """Refuses what neither a database nor a terminal should see: control characters, and halves of characters."""
     if not re.fullmatch(PLAIN, text):
         raise PydanticCustomError("control_character", "contains a control character")
+    if not is_unicode(text):
+        raise PydanticCustomError("half_character", "contains half a character")
     return text
+
+
+def is_unicode(text: str) -> bool:
+    """Whether it can be written down: JSON can name halves of characters (\\ud800) that are nothing by themselves."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _known_platform(name: str) -> str:

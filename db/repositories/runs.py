@@ -119,9 +119,11 @@ class Runs(Repository):
     def count_by_state(self) -> dict[str, int]:
         return self._pairs(select(runs.c.state, func.count()).group_by(runs.c.state))
 
-    def count_going(self) -> int:
-        """How many runs are not over; among any number of those that are."""
+    def count_going(self, owner: str | None = None) -> int:
+        """How many runs are not over, of all or of one owner; among any number of those that are."""
         going = select(func.count()).where(runs.c.state.in_((RunState.QUEUED, RunState.RUNNING)))
+        if owner is not None:
+            going = going.where(runs.c.owner == owner)
         return self.connection.execute(going).scalar_one()
 
     def lock_intake(self) -> None:

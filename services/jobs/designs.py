@@ -27,7 +27,7 @@ def ask_what_if(
 ) -> Run:  # fmt: skip
     """A run that says what the changes would do. Asked of such a run, they are added to the changes that it has."""
     check_quotas(tx, owner, quotas, runs=1)
-    check_waiting(tx, most_waiting)
+    check_waiting(tx, most_waiting, owner)
     run = find_run(tx, run_id)
     asked = tx.steps.by_key(run.id, WHAT_IF)
     if asked is not None:
@@ -53,7 +53,7 @@ def take_design(
 ) -> Run:
     """A run of exactly the design that another run has: it is finished, checked and packed, and nothing is searched."""
     check_quotas(tx, owner, quotas, runs=1)
-    check_waiting(tx, most_waiting)
+    check_waiting(tx, most_waiting, owner)
     run = find_run(tx, run_id)
     model, design = tx.models.get(run.model_id), _design_of(tx, run)
     if model is None:

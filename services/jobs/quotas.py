@@ -28,6 +28,11 @@ class Quotas:
 NO_QUOTAS = Quotas()
 
 
+def most_of_one(most: int) -> int:
+    """Of places that all owners share, how many one may hold: the last quarter is for the others."""
+    return max(1, most - most // 4)
+
+
 def check_quotas(tx: Transaction, owner: str | None, quotas: Quotas, *, runs: int = 0, trials: int = 0) -> None:
     """Refuse what would take an owner over a limit. What is going is left alone."""
     if not quotas.any:

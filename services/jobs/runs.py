@@ -11,7 +11,7 @@ from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Model, NewStep, Run, Step
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
 from penstock.dse.support.budgets import MOST_USUAL_TRIALS
-from penstock.services.jobs.quotas import NO_QUOTAS, Quotas, asked_trials, check_quotas
+from penstock.services.jobs.quotas import NO_QUOTAS, Quotas, asked_trials, check_quotas, most_of_one
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import EXTENDED, LONGEST_NAME
 from penstock.services.step_kinds import CHECK, EXPLORE, FIRST_TURN, PACKAGE, REPLAY, SELECT, TRIAL
@@ -71,7 +71,7 @@ def start_run(
 ) -> Submitted:
     """A run of a model with the steps that it begins with, unless too many wait already, or too many of its owner."""
     check_quotas(tx, owner, quotas, runs=1, trials=asked_trials(options))
-    check_waiting(tx, most_waiting)
+    check_waiting(tx, most_waiting, owner)
     return lifecycle.begin_run(
         tx, model_id=model.id, name=name or model.name, steps=run_steps(model, options), options=options, owner=owner,
         priority=int(options.get("priority") or 0),
@@ -89,21 +89,24 @@ def check_model(
 ) -> Submitted:
     """A run that says what is known of a model before any search."""
     check_quotas(tx, owner, quotas, runs=1)
-    check_waiting(tx, most_waiting)
+    check_waiting(tx, most_waiting, owner)
     name = f"{CHECK} of {model.name}"[:LONGEST_NAME]
     return lifecycle.begin_run(tx, model_id=model.id, name=name, steps=check_steps(), options=options, owner=owner)
 
 
-def check_waiting(tx: Transaction, most_waiting: int) -> None:
+def check_waiting(tx: Transaction, most_waiting: int, owner: str | None) -> None:
+    """Refuses a run beyond what may wait in all; and before that of an owner whose runs alone are most of it."""
+    of_one = most_of_one(most_waiting)
     waiting = tx.runs.count_going()
-    if waiting >= most_waiting - _CLOSE:  # many may ask at once: near the limit they are counted one after the other
-        tx.runs.lock_intake()
-        waiting = tx.runs.count_going()
-    if waiting >= most_waiting:
+    if waiting < of_one - _CLOSE:
+        return
+    tx.runs.lock_intake()  # many may ask at once: near a limit they are counted one after the other
+    waiting, own = tx.runs.count_going(), tx.runs.count_going(owner) if owner is not None else 0
+    if waiting >= most_waiting or own >= of_one:
         raise RefusedError(
             "too-many-runs",
-            f"{waiting} runs are queued or running",
-            limit=f"at most {most_waiting}",
+            f"{waiting} runs are queued or running" + (f", {own} of them yours" if owner is not None else ""),
+            limit=f"at most {most_waiting}" + (f", and {of_one} of one owner" if owner is not None else ""),
             hint="wait for some to end, or cancel some",
         )
 
@@ -162,9 +165,12 @@ def further_steps(
     return (*choosing_steps(model, run.options, turn + 1), *trials)
 
 
-def replay_trial(tx: Transaction, run_id: str, number: int, owner: str | None, quotas: Quotas = NO_QUOTAS) -> Run:
+def replay_trial(
+    tx: Transaction, run_id: str, number: int, *, owner: str | None, most_waiting: int, quotas: Quotas = NO_QUOTAS
+) -> Run:
     """A run that evaluates a trial of this one again."""
     check_quotas(tx, owner, quotas, runs=1)
+    check_waiting(tx, most_waiting, owner)
     run = find_run(tx, run_id)
     if tx.trials.by_number(run.id, number) is None:
         raise no_trial(run_id, number)

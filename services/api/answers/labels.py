@@ -68,7 +68,7 @@ class ViewQuery(RequestBody):
     words: PlainText = Field("", max_length=200)
     platform: PlainText = Field("", max_length=64)
     owner: PlainText = Field("", max_length=200)
-    tag: Annotated[str, Field(max_length=40)] = ""
+    tag: PlainText = Field("", max_length=40)
 
 
 class NewView(ViewQuery):

@@ -17,6 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from penstock.db import Database
 from penstock.db.repositories.events import WrittenEvent
 from penstock.services.api.answers.problems import Problem
+from penstock.services.jobs.quotas import most_of_one
 
 TICK_SECONDS = 0.15
 DELETED_SECONDS = 10.0
@@ -69,27 +70,32 @@ class EventHub:
         self._max_streams = max_streams
         self._write = write
         self._listeners: Counter[str] = Counter()
+        self._owners: Counter[str] = Counter()
         self._watched: dict[str, _Watched] = {}
         self._task: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
         self._closed = False
 
-    def enter(self, run_id: str, last: int) -> Callable[[], None]:
+    def enter(self, run_id: str, last: int, owner: str | None = None) -> Callable[[], None]:
         """Counts a listener, who knows the run's events up to `last`, until the returned function is called.
 
-        Refuses one too many; here and now, while the answer can still be a problem document, so that no two take the
-        last place.
+        Refuses one too many, and of one owner before that; here and now, while the answer can still be a problem
+        document, so that no two take the last place.
         """
-        if self._listeners.total() >= self._max_streams:
+        of_one = most_of_one(self._max_streams)
+        own = self._owners[owner] if owner is not None else 0
+        if self._listeners.total() >= self._max_streams or own >= of_one:
             raise Problem(
                 "too-many-streams",
-                "too many event streams and long polls are open",
-                limit=f"at most {self._max_streams} at once",
+                "too many event streams and long polls are open" + (f", {own} of them yours" if owner else ""),
+                limit=f"at most {self._max_streams} at once" + (f", and {of_one} of one owner" if owner else ""),
                 hint="close some, or ask without `wait`",
                 headers={"Retry-After": "5"},
             )
 
         self._listeners[run_id] += 1
+        if owner is not None:
+            self._owners[owner] += 1
         if run_id not in self._watched:
             self._watched[run_id] = _Watched(first=last, newest=last)
         if self._task is None or self._task.done():
@@ -102,6 +108,10 @@ class EventHub:
             if left:
                 return
             left = True
+            if owner is not None:
+                self._owners[owner] -= 1
+                if not self._owners[owner]:
+                    del self._owners[owner]
             self._listeners[run_id] -= 1
             if not self._listeners[run_id]:
                 del self._listeners[run_id]

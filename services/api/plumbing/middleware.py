@@ -34,6 +34,7 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _TOKEN = re.compile(r"penstock_[0-9A-Za-z]+")
+_WAY_IN = "/enter/"
 _NOT_LOGGED = ("/static/", "/healthz")
 BODY_SECONDS = 20.0
 LEAST_BYTES_A_SECOND = 16 * 1024
@@ -83,7 +84,7 @@ class RequestContext:
             await _send_problem(problem, scope, receive, send_with_headers)
         except Exception:
             # The last line of defence: the trace goes to the log, the client gets its id.
-            log.exception("request failed", request_id=request_id, method=scope["method"], path=scope["path"])
+            log.exception("request failed", request_id=request_id, method=scope["method"], path=_logged(scope["path"]))
             if started:
                 raise
             problem = Problem(
@@ -96,10 +97,15 @@ class RequestContext:
             if self.access_log and not scope["path"].startswith(_NOT_LOGGED):
                 client, who = scope.get("client"), scope["state"].get("who")
                 log.info(
-                    "request", request_id=request_id, method=scope["method"], path=scope["path"][:300], status=status,
-                    ms=round((time.monotonic() - began) * 1000, 1), client=client[0] if client else None,
+                    "request", request_id=request_id, method=scope["method"], path=_logged(scope["path"]),
+                    status=status, ms=round((time.monotonic() - began) * 1000, 1), client=client[0] if client else None,
                     actor=getattr(who, "actor", None),
                 )  # fmt: skip
+
+
+def _logged(path: str) -> str:
+    """An address as logs keep it: what lets a browser in is good until it is used, and for an hour."""
+    return _WAY_IN + "…" if path.startswith(_WAY_IN) else path[:300]
 
 
 class BodyLimit:
@@ -221,7 +227,7 @@ class SameSite:
             return None
         site = headers.get("sec-fetch-site", "")
         origin = headers.get("origin", "")
-        foreign = site in ("cross-site", "same-site")
+        foreign = site not in ("", "same-origin", "none")
         if not site and origin:
             foreign = origin.partition("://")[2].lower() != host.lower()
         if not foreign:

@@ -35,9 +35,11 @@ class ApiOptions:
     max_trials: int = 10_000
     """PENSTOCK_MAX_TRIALS: the most trials one run may ask for."""
     max_waiting_runs: int = 500
-    """PENSTOCK_MAX_WAITING_RUNS: runs that may be queued or running before new ones are refused."""
+    """PENSTOCK_MAX_WAITING_RUNS: runs that may be queued or running before new ones are refused; three quarters
+    of them of one owner."""
     max_streams: int = 2000
-    """PENSTOCK_MAX_STREAMS: open event streams and long polls of this process."""
+    """PENSTOCK_MAX_STREAMS: open event streams and long polls of this process; three quarters of them of one
+    owner."""
     access_log: bool = False
     """PENSTOCK_ACCESS_LOG: on (the default of a service) or off: a line of JSON for each request."""
     quotas: Quotas = NO_QUOTAS

@@ -14,6 +14,7 @@ from penstock.services.api.answers.upkeep import AuditList, AuditOut
 from penstock.services.api.plumbing.accounts import LATER_LINK, make_ticket
 from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Ctx
+from penstock.services.run_options import PlainText
 
 router = APIRouter(prefix="/v1", tags=["accounts"], responses=PROBLEMS)
 
@@ -40,7 +41,7 @@ def list_audit(
     caller: Caller,
     limit: PageLimit = 50,
     cursor: NumberCursor = None,
-    actor: Annotated[str | None, Query(max_length=200, description="only what this owner asked for")] = None,
+    actor: Annotated[PlainText | None, Query(max_length=200, description="only what this owner asked for")] = None,
 ) -> AuditList:
     """Every request that could change something, and how it ended, the newest first; needs scope `admin`."""
     try:

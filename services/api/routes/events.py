@@ -74,7 +74,7 @@ async def stream_events(
     events, over = await run_in_threadpool(_read, context, run_id, last)
     if over and not events and last:
         return Response(status_code=204)
-    leave = context.hub.enter(run_id, events[-1].id if events else last)
+    leave = context.hub.enter(run_id, events[-1].id if events else last, caller.owner)
     stream = _stream(context, run_id, last, events, over)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return EventResponse(stream, leave, media_type="text/event-stream", headers=headers)

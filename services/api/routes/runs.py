@@ -58,7 +58,7 @@ def list_runs(
     limit: PageLimit = 50,
     cursor: RunCursor = None,
     state: Annotated[list[RunStateName] | None, Query(description="only runs in these states")] = None,
-    model: Annotated[str | None, Query(max_length=64, description="only runs of this model")] = None,
+    model: Annotated[PlainText | None, Query(max_length=64, description="only runs of this model")] = None,
     words: Annotated[
         PlainText, Query(max_length=200, description="a part of the name, or the beginning of the id")
     ] = "",
@@ -100,7 +100,7 @@ async def get_run(
     """One run with its steps. With `?wait=30` it is a long poll."""
     document = await run_in_threadpool(_look, context, run_id)
     if wait and not _is_news(document, after):
-        leave = context.hub.enter(run_id, document.last_event_id)
+        leave = context.hub.enter(run_id, document.last_event_id, caller.owner)
         try:
             document = await _news(context, document, wait, after)
         finally:

@@ -82,7 +82,11 @@ def replay_trial(run_id: RunId, number: TrialNumber, context: Ctx, caller: Calle
     Its summary has `replay`: whether all figures are equal, which are not, and what has changed since.
     """
     with context.database.begin(caller.actor) as tx:
-        document = run_detail(tx, runs.replay_trial(tx, run_id, number, caller.owner, context.options.quotas))
+        run = runs.replay_trial(
+            tx, run_id, number, owner=caller.owner, most_waiting=context.options.max_waiting_runs,
+            quotas=context.options.quotas,
+        )  # fmt: skip
+        document = run_detail(tx, run)
     headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
     return idempotency.json_response(document, 202, headers)
 
