@@ -156,6 +156,16 @@ class Database:
             return False
         return True
 
+    def quiet_seconds(self, application: str) -> float | None:
+        """For how long no program of that name has asked anything; None where none is connected."""
+        asked = text(
+            "SELECT EXTRACT(EPOCH FROM clock_timestamp() - max(state_change)) FROM pg_stat_activity "
+            "WHERE application_name = :name AND datname = current_database()"
+        )
+        with self.engine.connect() as connection:
+            found = connection.execute(asked, {"name": application}).scalar_one()
+        return None if found is None else float(found)
+
     def study_url(self) -> str:
         """The URL for Optuna's storage: the same database, in a schema of its own."""
         url = make_url(self.url)

@@ -23,6 +23,7 @@ from penstock.db.repositories.queues import CHANNEL
 from penstock.services.settings import SettingError, Settings
 from penstock.services.webhooks.sending import WebhookSender
 from penstock.services.worker.compatible import SchemaWatch, check_compatible
+from penstock.services.worker.health import DISPATCHER
 from penstock.services.worker.logs import configure_logging
 from penstock.services.worker.publish import BROKER_ERRORS, Publisher
 from penstock.services.worker.reaper import reap_expired
@@ -43,7 +44,7 @@ _LEAST_PAUSE = 0.02
 class Dispatcher:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._database = Database(settings.require_database_url(), application="penstock dispatcher", pool_size=2)
+        self._database = Database(settings.require_database_url(), application=DISPATCHER, pool_size=2)
         self._publisher = Publisher(self._database, settings)
         self._schema = SchemaWatch(self._database)
         self._listener: psycopg.Connection | None = None

@@ -44,7 +44,7 @@ def test_no_service_takes_python_models(compose: dict[str, Any]) -> None:
 
 def test_every_lasting_service_is_watched(compose: dict[str, Any]) -> None:
     unwatched = {name for name, service in compose["services"].items() if "healthcheck" not in service}
-    assert unwatched == {"migrate", "dispatcher"}, "migrate ends by itself; the dispatcher has no door to knock at"
+    assert unwatched == {"migrate"}, "it ends by itself"
 
 
 def test_no_secret_is_written_down(compose: dict[str, Any]) -> None:
