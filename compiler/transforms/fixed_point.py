@@ -51,6 +51,13 @@ class Fixed:
     non_negative: bool = False
 
 
+@dataclass(frozen=True)
+class Flag:
+    """A bit of the body, which chooses."""
+
+    value: SSAValue
+
+
 Operand = KnownNumbers | Fixed
 
 
@@ -64,8 +71,13 @@ class Translator:
     """The scale of the result."""
     shift: int
 
-    def translate(self, op: Operation, operands: Sequence[Operand]) -> Operand:
+    def translate(self, op: Operation, given: Sequence[Operand | Flag]) -> Operand:
         """The integer counterpart of one float operation."""
+        if isinstance(op, arith.SelectOp):
+            return self._select(given)
+        operands = [x for x in given if not isinstance(x, Flag)]
+        if len(operands) < len(given):
+            raise NotFixedPoint("a bit as a number")
         if all(isinstance(x, KnownNumbers) for x in operands):
             return KnownNumbers(evaluate(op, [x.numbers for x in operands if isinstance(x, KnownNumbers)]))
         match op, operands:
@@ -87,10 +99,12 @@ class Translator:
                 raise NotFixedPoint(op.name)
 
     def narrow(self, value: Operand, width: int, gap: float | None = None) -> SSAValue:
-        """The result in units of `step`, rounded half up and clamped to the width.
+        """The result in units of `step`, rounded half up and clamped to the width; as it is where these are its units.
 
         With a `gap` the lowest integer is for what lies more than that below the lowest that counts (`find_masks`).
         """
+        if isinstance(value, Fixed) and gap is None and value.width == width and np.all(value.scale == self.step):
+            return value.value
         fixed = self._align(value)
         rounded = self._emit(arith.AddiOp(fixed.value, self._constant(1 << (self.shift - 1), 64)))
         shifted = self._emit(arith.ShRSIOp(rounded, self._constant(self.shift, 64)))
@@ -133,6 +147,17 @@ class Translator:
         if np.all(y.numbers > 0):
             return Fixed(x.value, x.scale * y.numbers, x.bound, x.width, non_negative=x.non_negative)
         return self._scaled(x, x.scale * y.numbers)
+
+    def _select(self, operands: Sequence[Operand | Flag]) -> Fixed:
+        """One of two, at the scale that both have, or at the common one."""
+        which, x, y = operands
+        if not isinstance(which, Flag) or not isinstance(x, Fixed) or not isinstance(y, Fixed):
+            raise NotFixedPoint("a choice between others than two streams")
+        if x.width != y.width or x.aligned != y.aligned or not np.array_equal(x.scale, y.scale):
+            x, y = self._align(x), self._align(y)
+        sign = x.non_negative and y.non_negative
+        chosen = self._emit(arith.SelectOp(which.value, x.value, y.value))
+        return Fixed(chosen, x.scale, max(x.bound, y.bound), x.width, x.aligned, sign)
 
     def _extreme(self, kind: type[arith.MaxSIOp | arith.MinSIOp], x: Operand, y: Operand) -> Fixed:
         if isinstance(x, KnownNumbers):

@@ -16,7 +16,15 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import trip_counts
 from penstock.compiler.transforms.body_builder import BodyBuilder, along_result
 from penstock.compiler.transforms.editor import element_type, layer_of, shape_of
-from penstock.compiler.transforms.fixed_point import Fixed, KnownNumbers, NotFixedPoint, Operand, TooWide, Translator
+from penstock.compiler.transforms.fixed_point import (
+    Fixed,
+    Flag,
+    KnownNumbers,
+    NotFixedPoint,
+    Operand,
+    TooWide,
+    Translator,
+)
 from penstock.compiler.transforms.generics import (
     constant,
     is_elementwise,
@@ -60,12 +68,14 @@ def _with_shift(
         return builder.numbers(numbers, IntegerType(width), what)
 
     translator = Translator(builder.block, integers, step, shift)
-    found: dict[SSAValue, Operand] = {}
+    found: dict[SSAValue, Operand | Flag] = {}
     for argument, value, layout in zip(op.body.block.args, op.inputs, maps_of(op), strict=False):
         found[argument] = _operand(state, builder, value, layout)
     for inner in list(op.body.block.ops)[:-1]:
         found[inner.results[0]] = translator.translate(inner, [found[x] for x in inner.operands])
     result = found[yielded(op)]
+    if isinstance(result, Flag):
+        raise NotFixedPoint("a bit is no number")
     rank = len(shape_of(op.results[0]))
     layered = isinstance(result, Fixed) and result.scale.ndim > len(builder.trips)
     if returned and isinstance(result, Fixed) and result.width == 32 and not layered:
@@ -80,13 +90,15 @@ def _with_shift(
     return builder.build(state, translator.narrow(result, width, gap), _names(state, op)), code
 
 
-def _operand(state: Quantiser, builder: BodyBuilder, value: SSAValue, layout: AffineMap) -> Operand:
+def _operand(state: Quantiser, builder: BodyBuilder, value: SSAValue, layout: AffineMap) -> Operand | Flag:
     if state.editor.is_param(value):
         rows = state.rows(value)
         return KnownNumbers(builder.spread(rows[0] if len(rows) == 1 else rows, layout))
     new = state.values[value]
     code = state.codes[new]
     if code is None:
+        if get_element_type_or_self(new.type) == IntegerType(1):
+            return Flag(builder.read(new, layout, IntegerType(1)))
         raise NotFixedPoint("an operand in f32")
     if code.left_out is not None:
         raise NotFixedPoint("an operand with a mask")

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32
 from xdsl.dialects.linalg import ops as linalg
 
@@ -200,6 +201,38 @@ def test_a_model_of_zeros_is_zero() -> None:
         layer.bias.zero_()
     (ours,) = answers(quantised(layer, torch.zeros(2, 8)))
     assert not ours.any()
+
+
+class Choosing(nn.Module):
+    """Rows of one tensor or another, as a cache is written; with `loud` the other's numbers are larger."""
+
+    def __init__(self, *, loud: bool) -> None:
+        super().__init__()
+        self.loud, self.last = loud, nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor, other: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
+        rows = torch.where(where[:, None] > 0, x, other * 4 if self.loud else other)
+        return self.last(rows)
+
+
+@pytest.mark.parametrize("loud", [False, True])
+def test_a_choice_between_two_tensors_is_one_of_integers(loud: bool) -> None:
+    """Where both have the scale of what is chosen, nothing but the choice is left: no lane takes a multiplier."""
+    rows = seeded((6, 8))
+    where = -torch.ones(6)
+    where[int(rows.abs().amax(1).argmax())] = 1  # the largest number of both is chosen
+    program = quantised(make(lambda: Choosing(loud=loud)), rows, rows.flip(0), where)
+    (chosen,) = [op for op in program.module.walk() if isinstance(op, linalg.GenericOp) and _chooses(op)]
+    assert not any(isinstance(inner, arith.MulfOp | arith.SIToFPOp) for inner in chosen.body.block.ops)
+    if not loud:
+        assert [type(inner) for inner in chosen.body.block.ops] == [arith.SelectOp, linalg.YieldOp]
+    assert program.samples is not None
+    wanted = program.samples.outputs[0]
+    assert np.max(np.abs(answers(program)[0] - wanted)) < 0.03 * np.max(np.abs(wanted))
+
+
+def _chooses(op: linalg.GenericOp) -> bool:
+    return any(isinstance(inner, arith.SelectOp) for inner in op.body.block.ops)
 
 
 class TokenBefore(nn.Module):
