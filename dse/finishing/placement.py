@@ -11,7 +11,17 @@ from penstock.compiler.platforms import Family, Platform, Resources, total
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.dse.memory import Allocation, allocate, allocate_whole, memory_svg, memory_table, stored_items
 from penstock.dse.memory.items import WHOLE_CHIP, decided
-from penstock.dse.partition import Partition, Site, partition, partition_svg, partition_table, placement_graph, site_of
+from penstock.dse.partition import (
+    Partition,
+    Site,
+    large_memories,
+    partition,
+    partition_svg,
+    partition_table,
+    partition_with_memories,
+    placement_graph,
+    site_of,
+)
 from penstock.profiling.network import TaskNetwork
 
 NO_PLACE = ("does-not-fit", "memory-short", "memory-too-large")
@@ -63,7 +73,9 @@ def place(
     A design that fits the chip, but not its dies with each task on one, is refused with `divide` or where the record
     names dies; else where its tasks stand is left to the tools, which may divide tasks too.
     Memories are first built for the chip as a whole, so that no die is asked for more of a scarce kind than there
-    is, then tasks are placed, then the memories of each die are built for good. With `limits` of the chip below the
+    is, then tasks are placed, then the memories of each die are built for good. Where the tasks find no place so, what
+    large memories are built of is chosen together with the dies: loads stand beside external memory, and may have it
+    full of one kind and empty of the other. With `limits` of the chip below the
     platform's, the first of these stands, since no die knows of them.
     """
     kinds = dict(design.memories) if design is not None else {}
@@ -75,17 +87,27 @@ def place(
     if design is not None:
         _check_dies(design.dies, [t.name for t in network.tasks], site)
         graph = graph.pinned(dict(design.dies))
-    undivided = ""
+    undivided, uses = "", dict(whole.uses)
     try:
         placed = partition(graph, site)
     except PenstockError as error:
-        if divide or error.code != "does-not-fit" or (design is not None and design.dies):
+        if error.code != "does-not-fit":
             raise
-        undivided, site = error.one_line(), Site(platform.name, {WHOLE_CHIP: limits}, ())
-        things = tuple(replace(t, die=None) for t in graph.things)
-        placed = partition(replace(graph, things=things), site)
+        memories = large_memories(network, library, uses, kinds)
+        names = [ways[0].name for one in memories for ways in one.ways]
+        besides = placement_graph(network, platform, library, uses, names).pinned(dict(design.dies) if design else {})
+        if memories and (together := partition_with_memories(besides, site, memories, limits)) is not None:
+            placed, built = together
+            uses |= built
+            kinds |= {name: use.kind for name, use in built.items()}
+        elif divide or (design is not None and design.dies):
+            raise
+        else:
+            undivided, site = error.one_line(), Site(platform.name, {WHOLE_CHIP: limits}, ())
+            things = tuple(replace(t, die=None) for t in graph.things)
+            placed = partition(replace(graph, things=things), site)
     if limits != platform.limits:
-        kinds |= {name: use.kind for name, use in whole.uses.items()}
+        kinds |= {name: use.kind for name, use in uses.items()}
     here = decided(stored_items(network, library, placed.dies), kinds)
     besides = {die: total([a for t, a in logic.items() if placed.dies[t] == die]) for die in site.dies}
     return Placement(placed, allocate(here, site.limits, besides), platform.family, undivided)

@@ -6,13 +6,17 @@ different sides. That makes the relaxation a minimum cut, and the program quick 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.platforms import RESOURCE_NAMES, Resources
-from penstock.dse.partition.graph import PlacementGraph
+from penstock.compiler.platforms import RESOURCE_NAMES, Resources, total
+from penstock.compiler.schedule import MemoryUse
+from penstock.dse.partition.graph import Memories, PlacementGraph
 from penstock.dse.partition.greedy import greedy_partition
 from penstock.dse.partition.result import Partition
 from penstock.dse.partition.site import Site
-from penstock.dse.support.linear import LinearProgram
+from penstock.dse.support.linear import LinearProgram, Solution
 
 BALANCE_WEIGHT = 0.25
 """What a die filled to its limit costs, as a share of all bits of the design crossing once."""
@@ -52,8 +56,45 @@ def partition(
         return greedy_partition(graph, site, peak)  # nothing better was found
     if found is None:
         raise _shortage(graph, site, peak, effort)
-    dies = {name: next(d for d, v in on.items() if found.chosen(v)) for name, on in model.on.items()}
-    return Partition(site, graph, dies, "exact", found.proven)
+    return Partition(site, graph, model.dies(found), "exact", found.proven)
+
+
+def partition_with_memories(
+    graph: PlacementGraph,
+    site: Site,
+    memories: Sequence[Memories],
+    whole: Resources,
+    *,
+    balance_weight: float = BALANCE_WEIGHT,
+    effort: float = 0.7,
+    gap: float = 0.005,
+) -> tuple[Partition, dict[str, MemoryUse]] | None:
+    """A die for everything, and a way to build each of these memories, chosen together; None where nothing was found.
+
+    All dies together hold no more than `whole`. The graph of the partition has the memories among its resources.
+    """
+    model = _Model(_check(graph.check(), site), site, memories)
+    model.minimise_crossing(balance_weight * sum(c.bits for c in graph.connections))
+    model.limit(1.0)
+    model.limit_together(whole)
+    try:
+        found = model.program.solve(effort, gap)
+    except PenstockError as error:
+        if error.code != "solver-failed":
+            raise
+        return None
+    if found is None:
+        return None
+    built = model.built(found)
+    more = {
+        thing.name: total(
+            [built[ways[0].name].area for one in memories if one.thing == thing.name for ways in one.ways]
+        )
+        for thing in graph.things
+    }
+    things = tuple([replace(thing, resources=thing.resources + more[thing.name]) for thing in graph.things])
+    placed = Partition(site, replace(graph, things=things), model.dies(found), "exact", found.proven)
+    return placed, built
 
 
 def _elastic_needed(graph: PlacementGraph, site: Site, peak: float) -> bool:
@@ -63,8 +104,8 @@ def _elastic_needed(graph: PlacementGraph, site: Site, peak: float) -> bool:
 class _Model:
     """Variables: what stands where, and which connection crosses which link."""
 
-    def __init__(self, graph: PlacementGraph, site: Site) -> None:
-        self.graph, self.site = graph, site
+    def __init__(self, graph: PlacementGraph, site: Site, memories: Sequence[Memories] = ()) -> None:
+        self.graph, self.site, self.memories = graph, site, memories
         self.program = LinearProgram("partition")
         self.on: dict[str, dict[str, int]] = {}
         for thing in graph.things:
@@ -72,6 +113,7 @@ class _Model:
             self.program.row(dict.fromkeys(self.on[thing.name].values(), 1.0), "==", 1)
             if thing.die is not None:
                 self.program.row({self.on[thing.name][thing.die]: 1}, "==", 1)
+        self.counts = [self._counted(one) for one in memories]
         self.crosses: dict[str, list[tuple[int, int]]] = {b.name: [] for b in site.boundaries}
         for boundary in site.boundaries:
             for connection in graph.connections:
@@ -83,6 +125,27 @@ class _Model:
                         row = {one[d]: 1.0 for d in beyond} | {other[d]: -1.0 for d in beyond}
                         self.program.row({**row, crossed: -1.0}, "<=", 0)
                     self.crosses[boundary.name].append((crossed, connection.bits))
+
+    def _counted(self, one: Memories) -> dict[str, list[int]]:
+        """How many of these stand on each die, by way; none on a die on which their thing does not."""
+        found: dict[str, list[int]] = {}
+        for die, here in self.on[one.thing].items():
+            found[die] = [self.program.variable(0, len(one.ways), whole=True) for _ in one.areas]
+            self.program.row({**dict.fromkeys(found[die], 1.0), here: -float(len(one.ways))}, "==", 0)
+        return found
+
+    def dies(self, found: Solution) -> dict[str, str]:
+        return {name: next(d for d, v in on.items() if found.chosen(v)) for name, on in self.on.items()}
+
+    def built(self, found: Solution) -> dict[str, MemoryUse]:
+        """Of memories that are alike it does not matter which is built in which way."""
+        uses: dict[str, MemoryUse] = {}
+        for one, counts in zip(self.memories, self.counts, strict=True):
+            built = [sum(found.whole(on[way]) for on in counts.values()) for way in range(len(one.areas))]
+            order = [way for way, count in enumerate(built) for _ in range(count)]
+            for ways, way in zip(one.ways, order, strict=True):
+                uses[ways[way].name] = ways[way]
+        return uses
 
     def minimise_crossing(self, balance: float) -> None:
         for crossings in self.crosses.values():
@@ -103,6 +166,13 @@ class _Model:
         for boundary in self.site.boundaries:
             self.program.row({v: float(bits) for v, bits in self.crosses[boundary.name]}, "<=", boundary.wires)
 
+    def limit_together(self, whole: Resources) -> None:
+        """Of all dies; what stands on them is there once."""
+        for name, limit in whole.as_dict().items():
+            row = {v: use for die in self.site.dies for v, use in self._use(die, name).items()}
+            if row:
+                self.program.row(row, "<=", limit)
+
     def limit_elastically(self, peak: float) -> tuple[dict[tuple[str, str], int], dict[str, int]]:
         """Limits that may be exceeded at a price; the variables say by how much."""
         over: dict[tuple[str, str], int] = {}
@@ -120,16 +190,25 @@ class _Model:
         return over, wires
 
     def _use(self, die: str, resource: str) -> dict[int, float]:
-        return {self.on[t.name][die]: float(use) for t in self.graph.things if (use := t.resources.as_dict()[resource])}
+        fixed = {
+            self.on[t.name][die]: float(use) for t in self.graph.things if (use := t.resources.as_dict()[resource])
+        }
+        return fixed | {
+            variable: float(use)
+            for one, counts in zip(self.memories, self.counts, strict=True)
+            for variable, area in zip(counts[die], one.areas, strict=True)
+            if (use := area.as_dict()[resource])
+        }
 
 
-def _check(graph: PlacementGraph, site: Site) -> None:
+def _check(graph: PlacementGraph, site: Site) -> PlacementGraph:
     for thing in graph.things:
         if thing.die is not None and thing.die not in site.limits:
             raise PenstockError(
                 code="unknown-die", what=f"it is to stand on {thing.die!r}", where=thing.name,
                 limit=f"{site.name} has " + ", ".join(site.dies), hint="name one of these dies",
             )  # fmt: skip
+    return graph
 
 
 def _shortage(graph: PlacementGraph, site: Site, peak: float, effort: float) -> PenstockError:

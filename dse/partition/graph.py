@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources, total
+from penstock.compiler.schedule import MemoryUse
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,22 @@ class PlacedThing:
     name: str
     resources: Resources
     die: str | None = None
+
+
+@dataclass(frozen=True)
+class Memories:
+    """Memories of one thing that are alike, not counted among its resources: each may be built in any of these ways."""
+
+    thing: str
+    ways: tuple[tuple[MemoryUse, ...], ...]
+    """Of each memory the same ways, in the same order."""
+
+    def __post_init__(self) -> None:
+        assert len({tuple([(use.kind, use.area) for use in ways]) for ways in self.ways}) == 1, "alike"
+
+    @property
+    def areas(self) -> tuple[Resources, ...]:
+        return tuple([use.area for use in self.ways[0]])
 
 
 @dataclass(frozen=True)

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from penstock.compiler.platforms import Platform, Resources, total
 from penstock.compiler.schedule import MemoryUse, OperatorLibrary
 from penstock.dse.memory.items import stored_items
-from penstock.dse.partition.graph import PlacedThing, PlacementGraph, Wires
+from penstock.dse.partition.graph import Memories, PlacedThing, PlacementGraph, Wires
 from penstock.profiling.network import TaskChannel, TaskNetwork
 
 FIFO_HANDSHAKE = 2  # valid and ready
+_MANY_LUTS, _SEVERAL, _BLOCKS_OF_ULTRA = 1000, 8, 8
+"""LUTs or blocks of RAM that memories alike take at least, so that it matters for a die what they are built of; an
+UltraRAM counts as so many blocks."""
 MEMORY_HANDSHAKE = 100  # address and control of one direction of an AXI port
 
 
 def placement_graph(
-    network: TaskNetwork, platform: Platform, library: OperatorLibrary, uses: Mapping[str, MemoryUse] | None = None
+    network: TaskNetwork,
+    platform: Platform,
+    library: OperatorLibrary,
+    uses: Mapping[str, MemoryUse] | None = None,
+    apart: Collection[str] = (),
 ) -> PlacementGraph:
     """Tasks and channels of a scheduled design. A channel's memory stands with its reader.
 
-    Memories are built as in `uses`, or the usual way. External memory is a thing on the die where its controller
-    is; of several, the fastest serves all ports.
+    Memories are built as in `uses`, or the usual way, and those that are `apart` are left out. External memory is a
+    thing on the die where its controller is; of several, the fastest serves all ports.
     """
     ends = network.ends()
     owned: dict[str, list[Resources]] = {t.name: [n.logic for n in t.nests] for t in network.tasks}
     for item in stored_items(network, library):
-        owned[item.owner].append((uses[item.name] if uses is not None else item.usual).area)
+        if item.name not in apart:
+            owned[item.owner].append((uses[item.name] if uses is not None else item.usual).area)
     tasks = [PlacedThing(t.name, total(owned[t.name])) for t in network.tasks]
     wires = [Wires(n, *ends[n], channel_wires(c)) for n, c in network.channels.items()]
     outside = [
@@ -41,6 +50,23 @@ def placement_graph(
             way = (memory.name, task) if direction == "read" else (task, memory.name)
             wires.append(Wires(name, *way, bits + MEMORY_HANDSHAKE))
     return PlacementGraph(tuple(tasks), tuple(wires)).check()
+
+
+def large_memories(
+    network: TaskNetwork, library: OperatorLibrary, uses: Mapping[str, MemoryUse], but: Collection[str] = ()
+) -> tuple[Memories, ...]:
+    """What takes many LUTs or several blocks in `uses`, and not among those `but`; what is alike together."""
+    alike: dict[tuple[str, tuple[Resources, ...]], list[tuple[MemoryUse, ...]]] = {}
+    for item in stored_items(network, library):
+        ways = tuple([replace(use, name=item.name) for use in item.choices if use.kind != "registers"])
+        if len(ways) > 1 and uses[item.name].kind != "registers" and item.name not in but:
+            alike.setdefault((item.owner, tuple([use.area for use in ways])), []).append(ways)
+    taken = {key: total([uses[ways[0].name].area for ways in members]) for key, members in alike.items()}
+    return tuple([
+        Memories(owner, tuple(members))
+        for (owner, areas), members in alike.items()
+        if (area := taken[owner, areas]).lut >= _MANY_LUTS or area.bram18 + _BLOCKS_OF_ULTRA * area.uram >= _SEVERAL
+    ])  # fmt: skip
 
 
 def channel_wires(channel: TaskChannel) -> int:

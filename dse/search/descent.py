@@ -48,6 +48,7 @@ _MOST_FRUITLESS = 12
 _FOR_WHAT_DOES_NOT_FIT = 24
 _FEW_KERNELS = 12
 _PADDINGS_OF_MANY = 16
+_A_FEW_WALKS = 16
 
 State = dict[str, Value]
 _Rank = tuple[float, ...]
@@ -74,6 +75,13 @@ def descend(
     return _Descent(evaluator, open_to, enough).run(rounds)
 
 
+def rewalked(evaluator: Evaluator, choices: Choices, start: Params) -> Evaluation | None:
+    """The best of a few other walks of the largest kernels, all else as in `start`; None if that cannot be laid out."""
+    descent = _Descent(evaluator, choices, 0.0)
+    descent.most = _A_FEW_WALKS
+    return descent.only_walks(start)
+
+
 class _Descent:
     def __init__(self, evaluator: Evaluator, choices: Choices, enough: float) -> None:
         self.enough = enough
@@ -81,6 +89,8 @@ class _Descent:
         self.fitting, self.graph = evaluator.space.fitting, evaluator.space.graph
         self.leading = [op for op in self.fitting.leading if f"{WALK}.{op.layer}" in choices]  # none if too many
         self.kernels = len(self.graph.operations)
+        if self.kernels > _FEW_KERNELS:  # not all moves can be tried: those of the largest kernels matter most
+            self.leading.sort(key=lambda op: -op.work)
         places = sum(prod(op.trips[d] for d in self.space.spatial.get(op.layer, ())) for op in self.graph.operations)
         self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**3, _FOR_ALL_PLACES // places))
         self.model = evaluator.outlook if evaluator.goal.time_only_costs else evaluator.assume
@@ -98,6 +108,14 @@ class _Descent:
             ):
                 found.append(self._descend(start, rounds))
         return Descended(self._seen_to_run(self._elsewhere(min(found, key=_rank))), len(self.seen))
+
+    def only_walks(self, start: Params) -> Evaluation | None:
+        best = self._evaluate(dict(start))
+        if best is None:
+            return None
+        for op in self.leading:
+            best = self._best_of(self._other_walks(op, best), best)
+        return best
 
     def _seen_to_run(self, best: Evaluation) -> Evaluation:
         """The best that runs through: all were modelled as if the depths of their FIFOs sufficed."""

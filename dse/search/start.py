@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 from penstock.compiler.errors import PenstockError
@@ -11,7 +11,7 @@ from penstock.dse.bounds.bound import GoalBounds, LowerBound
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.finishing.placement import place
-from penstock.dse.search.descent import descend
+from penstock.dse.search.descent import descend, rewalked
 from penstock.dse.search.effort import QUICKLY_MODELLED, near_enough, usual_trials
 from penstock.dse.search.fill import LANES, fill, fits
 from penstock.dse.search.sampler_kinds import sampler_kind
@@ -29,6 +29,8 @@ _SMALLER = (70, 55, 40, 28, 20, 14, 10, 7, 5, 3, 2, 1)
 """Percent of the limits at which the best walks are tried too: the other end of the Pareto front."""
 _SMALLER_OF_MANY = (40, 14, 5)
 """Of models of many kernels, whose designs take a second or two to model."""
+_MOST_REWALKED = 5
+"""Relatives of the best of which other walks are tried."""
 _MOST_PLACED = 8
 """Relatives of the best that are divided among the dies, as exactly as a finished design is, until one can be."""
 _FEWER_OF = {SHARE: 4, STRIPES: 2, PREFETCH: 2}
@@ -94,24 +96,38 @@ def _divisible(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -
     """Where the best finds no place on the dies, the best of its kind that does: limits of the chip know no dies.
 
     Smaller ones do, and those whose tensors pass through fewer banks or wait in shallower FIFOs: wires between dies are
-    short where the words of many banks are joined.
+    short where the words of many banks are joined. With fewer lanes and banks other walks of the largest kernels are
+    the best: it matters more then which kernels work at the same time.
     """
     if len(evaluator.platform.dies) == 1 or _finds_a_place(evaluator, best):
         return []
-    changes: list[dict[str, Value]] = [{SHARE: share} for share in _below(SHARE, best, choices)]
+    banks = [best.get(STRIPES), *_below(STRIPES, best, choices)]
+    smaller = [best[SHARE], *_below(SHARE, best, choices)]
+    changes = [_with(best, {SHARE: share, STRIPES: n}) for share, n in product(smaller, banks)][1:]
     if STRIPES in choices:
-        banks, ahead = ([best[name], *_below(name, best, choices)] for name in (STRIPES, PREFETCH))
-        changes += [{STRIPES: n, PREFETCH: kib} for n, kib in product(banks, ahead)][1:]
-    found = [one for change in changes if (one := _assumed(evaluator, {**best, **change})) is not None and one.feasible]
-    for one in sorted(found, key=lambda one: one.values)[:_MOST_PLACED]:
+        changes += [{**best, PREFETCH: kib} for kib in _below(PREFETCH, best, choices)]
+    found = [one for params in changes if (one := _assumed(evaluator, params)) is not None and one.feasible]
+    kinds: dict[Hashable, Evaluation] = {}
+    for one in sorted(found, key=lambda one: one.values):
+        kinds.setdefault(evaluator.meaning(one.design), one)
+    for one in list(kinds.values())[:_MOST_REWALKED]:
+        other = rewalked(evaluator, choices, one.params)
+        if other is not None and other.feasible:
+            kinds.setdefault(evaluator.meaning(other.design), other)
+    for one in sorted(kinds.values(), key=lambda one: one.values)[:_MOST_PLACED]:
         if _finds_a_place(evaluator, one.params):
             return [dict(one.params)]
     return []
 
 
+def _with(params: Params, changes: Mapping[str, Value | None]) -> dict[str, Value]:
+    """With what of these there is."""
+    return {**params, **{name: value for name, value in changes.items() if value is not None}}
+
+
 def _below(name: str, best: Params, choices: Choices) -> list[Value]:
-    """The next smaller values of a parameter, the largest first."""
-    smaller = [value for value in choices[name] if int(value) < int(best[name])]
+    """The next smaller values of a parameter, the largest first; none of one that there is not."""
+    smaller = [value for value in choices.get(name, ()) if int(value) < int(best[name])]
     return sorted(smaller, key=int, reverse=True)[: _FEWER_OF[name]]
 
 
@@ -125,6 +141,8 @@ def _assumed(evaluator: Evaluator, params: Params) -> Evaluation | None:
 def _finds_a_place(evaluator: Evaluator, params: Params) -> bool:
     try:
         design = evaluator.assume(params).design
+        if design.allocated_for:  # memories were found for the chip as a whole, and are again when it is finished
+            design = replace(design, memories={}, allocated_for="")
         network, library = evaluator.assembler.network(design), evaluator.assembler.library
         place(network, evaluator.platform, library, design, divide=True, limits=evaluator.may_use)
     except PenstockError:  # its trial would say why

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from benchmarks.task_graphs import SHAPES, random_graph
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import DieLink, Platform, Resources, load_platform, parse_platform
+from penstock.compiler.schedule import MemoryShape, MemoryUse
 from penstock.dse.partition import (
+    Memories,
     Partition,
     PlacedThing,
     PlacementGraph,
@@ -24,6 +26,7 @@ from penstock.dse.partition import (
     partition,
     partition_svg,
     partition_table,
+    partition_with_memories,
     site_of,
 )
 from penstock.dse.support.linear import LinearProgram, RowSense
@@ -197,3 +200,37 @@ def test_picture_and_table_show_dies_links_and_tasks():
     assert svg.count("<svg") == svg.count("</svg>") == 1
     assert "prefers-color-scheme:dark" in svg
     assert all(f"t{i}" in text for i in range(24))
+
+
+def loads(count: int, near: str) -> tuple[PlacementGraph, tuple[Memories, ...]]:
+    """Tasks beside external memory with a FIFO each, which may be block RAM or UltraRAM."""
+    shape = MemoryShape(4096, 512)
+    ways = {"bram": Resources(bram18=114), "uram": Resources(uram=8)}
+    things = tuple([PlacedThing(f"load{n}", Resources(lut=100), near) for n in range(count)])
+    memories = tuple([
+        Memories(one.name, (tuple([MemoryUse(f"{one.name}.fifo", shape, kind, area) for kind, area in ways.items()]),))
+        for one in things
+    ])  # fmt: skip
+    return PlacementGraph(things, ()), memories
+
+
+def test_what_memories_are_built_of_is_chosen_with_the_dies():
+    """Ten FIFOs are more block RAM than a die has, and fewer bits than it has of both kinds together."""
+    graph, memories = loads(10, "slr0")
+    found = partition_with_memories(graph, U55C, memories, load_platform("u55c").limits)
+    assert found is not None
+    placed, built = found
+    assert placed.fits
+    assert len(built) == 10
+    assert placed.used["slr0"].bram18 <= U55C.limits["slr0"].bram18 < 10 * 114
+    kinds = [use.kind for use in built.values()]
+    assert placed.used["slr0"].uram == 8 * kinds.count("uram") > 0
+    assert placed.used["slr0"].bram18 == 114 * kinds.count("bram")
+
+
+def test_memories_of_all_dies_keep_to_the_users_limit():
+    graph, memories = loads(6, "slr0")
+    found = partition_with_memories(graph, U55C, memories, Resources(lut=10_000, bram18=3 * 114, uram=100))
+    assert found is not None
+    assert [use.kind for use in found[1].values()].count("bram") <= 3
+    assert partition_with_memories(graph, U55C, memories, Resources(lut=10_000, bram18=114, uram=8)) is None
