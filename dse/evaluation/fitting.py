@@ -32,7 +32,7 @@ class Judged(Protocol):
 J = TypeVar("J", bound=Judged)
 
 _TRIES = 6
-_A_LITTLE_LESS = 0.99
+_A_LITTLE_LESS, _FAR_LESS = 0.99, 0.8
 _IN_MEMORIES = 0.03
 """Of all LUTs, what building memories of something else may save."""
 _MEMORIES = ("bram18", "uram")
@@ -64,7 +64,7 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
         over = found.figures.resources.share_of(wanted)
         if found.feasible and all(one <= 1 for one in over.values()):
             return found
-        if max(over, key=lambda name: over[name]) in _MEMORIES and max(over.values()) > 1:
+        if _lacks_memories(found, wanted):
             return _with_fewer_lanes(model, allowance, found, wanted)
         changing = mixed and max(over, key=lambda name: over[name]) == "lut" and over["lut"] > 1
         lowered = _lowered(allowance, found, wanted, over, steps, changing=changing)
@@ -76,16 +76,26 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
                 return other
         before, above = found, allowance
         allowance, found = lowered, model(lowered)
-        if steps > 1 and _keeps(found, wanted):
+        if (steps > 1 or allowance.whole.lut < above.whole.lut * _FAR_LESS) and _keeps(found, wanted):
             return _between(model, allowance, above, found, wanted)
         # where operators take little of what they were allowed, it has to be lowered by far before they are fewer
         steps = 2 * steps if found.figures.resources == before.figures.resources else 1
     return found
 
 
+def _lacks_memories(found: Judged, wanted: Resources) -> bool:
+    """Whether memories are what is shortest, and would be with less of all else, however they were built."""
+    used = found.figures.resources
+    over = used.share_of(wanted)
+    if max(over.values()) <= 1 or max(over, key=lambda name: over[name]) not in _MEMORIES:
+        return False
+    others = max(share for name, share in over.items() if name not in _MEMORIES)
+    return others <= 1 or used.memory_bits > wanted.memory_bits * _HALF_FULL
+
+
 def _between(model: Callable[[Allowance], J], fits: Allowance, above: Allowance, found: J, wanted: Resources) -> J:
     """The most that operators may be allowed, between what fits and what does not."""
-    low, high = fits.whole.lut, above.whole.lut
+    low, high = max(1, fits.whole.lut), above.whole.lut
     for _ in range(_BISECTIONS):
         middle = round((low * high) ** 0.5)
         other = model(replace(fits, whole=replace(fits.whole, lut=middle)))
@@ -137,8 +147,9 @@ def _lowered(
     used, whole = found.figures.resources, allowance.whole
     dsp = whole.dsp - max(0, used.dsp - wanted.dsp)
     excess = max(over["lut"], over["ff"])
-    if changing:
-        whole = replace(whole, lut=whole.lut - (used.lut - wanted.lut), dsp=dsp)
+    if changing:  # by as much; by a share of them, where what stands around them is more than they are
+        fewer = max(whole.lut - (used.lut - wanted.lut), int(whole.lut / excess * _A_LITTLE_LESS))
+        whole = replace(whole, lut=fewer, dsp=dsp)
     elif excess > 1:
         whole = replace(whole, lut=int(min(whole.lut, used.lut) / (excess / _A_LITTLE_LESS) ** steps), dsp=dsp)
     else:

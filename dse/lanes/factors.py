@@ -42,6 +42,7 @@ def pareto_lanes(
     only: Allowed = (),
     tensors: tuple[tuple[int, ...], ...] = (),
     paired: tuple[int, ...] = (),
+    binary: tuple[int, ...] = (),
 ) -> tuple[Lanes, ...]:
     """Ways to unroll with at most `most` lanes of which none is beaten in both lanes and cycles, the fastest first.
 
@@ -50,11 +51,13 @@ def pareto_lanes(
     Of equals the one with more lanes along reductions: their sums are added up before anything is kept, so
     fewer partial results need memory, and fewer results leave at once. With `tensors`, the dims of each that the kernel
     meets, the one that meets the fewest words of them in an iteration. Along one of the dims `paired` the number of
-    lanes is even, so that all have a partner, unless there is one lane only.
+    lanes is even, so that all have a partner, unless there is one lane only. Along the dims `binary` they are powers of
+    two.
     """
     caps, allowed = dict(at_most), dict(only)
     choices = [
-        allowed.get(d) or [lanes for lanes in useful_factors(trip) if lanes <= caps.get(d, trip)]
+        allowed.get(d)
+        or [n for n in useful_factors(trip) if n <= caps.get(d, trip) and (d not in binary or n & (n - 1) == 0)]
         for d, trip in enumerate(trips)
     ]
     unrolls = np.stack([axis.ravel() for axis in np.meshgrid(*choices, indexing="ij")], axis=1) if trips else _NO_LOOPS

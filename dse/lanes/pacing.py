@@ -40,6 +40,10 @@ _STORED = 3
 """Stages of a running sum besides its adder: the word is loaded, stored, and seen by the next load."""
 
 
+_LARGE, _FEW = 1 << 16, 4
+"""Elements of a tensor that external memory brings, and how often each is used, so that its tokens are to be words."""
+
+
 @dataclass(frozen=True)
 class _Paced:
     """What the search for a pace asks of a kernel again and again."""
@@ -281,8 +285,27 @@ class Fitter:
         only = tuple(self._frame_lanes[op.layer].items()) if walk.frame else ()
         paired = paired_dims(op) if self.costs.shared(op).dsp else ()
         paired = tuple(d for d in paired if trips[d] % 2 == 0 and dict(walk.at_most).get(d, 2) > 1)
-        found = pareto_lanes(trips, op.reductions, table, walk.at_most, only, tensors, paired)
+        found = pareto_lanes(trips, op.reductions, table, walk.at_most, only, tensors, paired, self._brought[op.layer])
         return found if self.one is None else tuple(lanes for lanes in found if lanes.count <= most)
+
+    @cached_property
+    def _brought(self) -> Mapping[str, tuple[int, ...]]:
+        """The loops of each kernel along large tensors that external memory brings, of which it uses each element a few
+        times at most: their tokens pass as fast as they come only if they are whole words, which are powers of two.
+        """
+        graph, has_words = self.graph, not load_platform(self.platform).has_array_arguments
+        found: dict[str, tuple[int, ...]] = {}
+        for op in graph.operations:
+            dims = [
+                tuple([d for d in projected_dims(layout) if d is not None])
+                for value, layout in zip(op.inputs, op.operand_maps, strict=True)
+                if value in graph.arguments and not (graph.is_param(value) and self.weights.at(op.layer) != "stream")
+            ]
+            large = [
+                one for one in dims if (size := prod(op.trips[d] for d in one)) >= _LARGE and op.work <= _FEW * size
+            ]
+            found[op.layer] = tuple(sorted({d for one in large for d in one})) if has_words else ()
+        return found
 
     @cached_property
     def _frame_lanes(self) -> Mapping[str, Mapping[int, tuple[int, ...]]]:

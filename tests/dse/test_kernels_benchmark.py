@@ -84,6 +84,9 @@ def test_lanes_on_the_front_beat_each_other_in_nothing():
     assert chosen.unroll == (1, 1, 10), "of equals the one that adds up most before it keeps anything"
     assert cheapest(front, 19) is None
     assert {one.unroll[2] for one in pareto_lanes((6, 4, 10), (2,), 12, ((2, 1),))} == {1}
+    words = pareto_lanes((393 * 128, 1024), (1,), 1000, binary=(0, 1))
+    assert words[0].count == 512, "393 x 2 are more, and two at a time"
+    assert all(n & (n - 1) == 0 for one in words for n in one.unroll)
     assert {one.unroll[2] for one in pareto_lanes((6, 4, 10), (2,), 12, only=((2, (1,)),))} == {1}
 
 

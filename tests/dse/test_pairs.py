@@ -81,3 +81,35 @@ def test_operators_that_take_little_of_what_they_are_allowed_get_fewer_all_the_s
     assert found.feasible
     assert found.figures.resources.dsp == 256
     assert len(asked) <= 12
+
+
+def test_memories_that_lanes_take_with_them_are_judged_when_the_lanes_fit() -> None:
+    """At first LUTs are short, and block RAM even more, which may be UltraRAM: fewer lanes, and not the fewest."""
+    limits, asked = Resources(lut=20_000, dsp=4096, bram18=100, uram=100), list[Allowance]()
+
+    def model(allowance: Allowance) -> Found:
+        asked.append(allowance)
+        lanes = max(1, min(allowance.whole.lut // 10, 1023))
+        blocks = lanes // 3  # of block RAM; of UltraRAM, as many bits, once LUTs are no trouble
+        lut = 5000 + 30 * lanes
+        fits = lut <= limits.lut
+        used = Resources(lut=lut, dsp=lanes, bram18=0 if fits else blocks, uram=blocks // 16 if fits else 0)
+        return Found(DesignFigures(4096 // lanes, 1, 0, used, "", (), (), exact_times=True), used.lut <= limits.lut)
+
+    found = fitted(model, limits, 100, mixed=False)
+    assert found.feasible
+    assert found.figures.resources.dsp > 400, "of 500 that fit"
+
+
+def test_what_stands_around_mixed_operators_does_not_take_all_lanes() -> None:
+    """The surroundings alone are twice the limit with all lanes, so that nothing would be left of what is taken off."""
+    limits = Resources(lut=20_000, dsp=4096)
+
+    def model(allowance: Allowance) -> Found:
+        lanes = max(1, min(allowance.whole.lut // 10, 1023))
+        used = Resources(lut=40 * lanes + 10, dsp=lanes)
+        return Found(DesignFigures(4096 // lanes, 1, 0, used, "", (), (), exact_times=True), used.lut <= limits.lut)
+
+    found = fitted(model, limits, 100, mixed=True)
+    assert found.feasible
+    assert found.figures.resources.dsp > 300, "of 499 that fit"
