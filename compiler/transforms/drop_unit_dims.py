@@ -9,7 +9,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
@@ -33,6 +33,7 @@ from penstock.compiler.transforms.generics import (
 from penstock.compiler.transforms.parts import bounds, concat_along, cut_dims, slice_along
 from penstock.compiler.transforms.reshapes import reshape
 from penstock.compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.unit_dims import copy_units
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def _reduce_slice(op: tensor.ExtractSliceOp, dim: int, layer: str) -> None:
     new: list[Operation] = [slice_along(op.source, place, offsets[dim], sizes[dim], op)]
     wanted = without_units(shape_of(op.result))
     if shape_of(new[0].results[0]) != wanted:
-        new.extend(_copy(new[0].results[0], wanted, place, layer))
+        new.extend(copy_units(new[0].results[0], wanted, layer))
     replace(op, new)
 
 
@@ -173,22 +174,10 @@ def _reduce_concat(op: tensor.ConcatOp, layer: str, names: Names) -> None:
         wanted = [size for size in shape if size != 1]
         wanted[place] = _elements(source) * wanted[place] // _elements(op.result)
         if shape_of(source) != tuple(wanted):
-            new.extend(_copy(source, tuple(wanted), place, names.take(layer)))
+            new.extend(copy_units(source, tuple(wanted), names.take(layer)))
             source = new[-1].results[0]
         parts.append(source)
     replace(op, [*new, concat_along(parts, place, op)])
-
-
-def _copy(source: SSAValue, shape: tuple[int, ...], place: int, layer: str) -> tuple[Operation, Operation]:
-    """A part with or without the dim of one element at `place`: a copy, so that no other operation loops over it."""
-    with_dim = AffineMap.identity(max(len(shape), len(shape_of(source))))
-    without_dim = AffineMap(with_dim.num_dims, 0, tuple(e for d, e in enumerate(with_dim.results) if d != place))
-    maps = [without_dim, with_dim] if len(shape) > len(shape_of(source)) else [with_dim, without_dim]
-    element = get_element_type_or_self(source.type)
-    block = Block(arg_types=[element] * 2)
-    block.add_op(linalg.YieldOp(block.args[0]))
-    target = empty(tensor_of(shape, element))
-    return target, build_generic([source], target.tensor, maps, [PARALLEL] * with_dim.num_dims, block, layer)
 
 
 def _elements(value: SSAValue) -> int:

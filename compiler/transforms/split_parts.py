@@ -7,9 +7,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.parts import PartShape, bounds, concat_along, cut_dims, slice_along
 from penstock.compiler.transforms.reshapes import groups, reshape
+from penstock.compiler.transforms.unit_dims import copy_units, differ_in_units
 
 
 def split_parts(editor: Editor, op: Operation, value: SSAValue, shape: PartShape) -> bool:
@@ -40,9 +41,8 @@ def split_parts(editor: Editor, op: Operation, value: SSAValue, shape: PartShape
         new: Operation = slice_along(sources[0], place, bounds(op)[0][dim] // inner, size, op)
     else:
         new = concat_along(sources, place, op)
-    merged = reshape(new.results[0], shape_of(op.results[0]))
-    editor.block.insert_ops_before([new, merged], op)
-    op.results[0].replace_all_uses_with(merged.results[0])
+    editor.block.insert_op_before(new, op)
+    op.results[0].replace_all_uses_with(_in_shape(editor, op, new.results[0], shape_of(op.results[0])))
     op.detach()
     op.erase()
     return True
@@ -67,6 +67,16 @@ def _reshaped(editor: Editor, op: Operation, value: SSAValue, shape: PartShape) 
         if value.uses.get_length() == 1:
             return editor.retype(value, tensor_of(shape, kind.element_type))
         return editor.add_param(editor.name(value), editor.data(value).reshape(shape))
-    finer = reshape(value, shape)
-    editor.block.insert_op_before(finer, op)
-    return finer.results[0]
+    return _in_shape(editor, op, value, shape)
+
+
+def _in_shape(editor: Editor, op: Operation, value: SSAValue, shape: PartShape) -> SSAValue:
+    """By a reshape, which moves on; but for dims of one element, which would come back, each time with one more."""
+    if shape == shape_of(value):
+        return value
+    if differ_in_units(shape_of(value), shape):
+        new = copy_units(value, shape, editor.free_layer(f"{layer_of(op)}.part"))
+    else:
+        new = (reshape(value, shape),)
+    editor.block.insert_ops_before(new, op)
+    return new[-1].results[0]
