@@ -12,7 +12,6 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
-from xdsl.utils.type import get_element_type_or_self
 
 from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.interpreter.linalg import trip_counts
@@ -21,7 +20,6 @@ from penstock.compiler.transforms.drop_unused_operands import drop_unused_operan
 from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.generics import (
     PARALLEL,
-    build_generic,
     empty,
     filled_with,
     is_reduction,
@@ -70,10 +68,15 @@ class DropUnitDims(Rewrite):
 class _Plan:
     maps: tuple[AffineMap, ...]
     iterators: tuple[IteratorTypeAttr, ...]
+    unread: frozenset[int]
+    """Operands that only said how often loops run that now go: the window of a pooling of one element."""
 
     def apply(self, op: linalg.GenericOp) -> None:
         was_reduction = is_reduction(op)
-        new = rebuild(op, maps=self.maps, iterators=self.iterators)
+        inputs = [value for index, value in enumerate(op.inputs) if index not in self.unread]
+        for index in sorted(self.unread, reverse=True):
+            op.body.block.erase_arg(op.body.block.args[index])
+        new = rebuild(op, inputs=inputs, maps=self.maps, iterators=self.iterators)
         if was_reduction and not is_reduction(new):
             _read_init_as_constant(new)
 
@@ -82,6 +85,8 @@ def _plan(op: linalg.GenericOp) -> _Plan:
     iterators, trips = iterators_of(op), trip_counts(op)
     kept = [d for d, trip in enumerate(trips) if trip > 1]
     one_element = [_is_one_element(value) for value in op.operands]
+    unread = {i for i in range(len(op.inputs)) if one_element[i] and op.body.block.args[i].first_use is None}
+    one_element = [single and index not in unread for index, single in enumerate(one_element)]
     unit: int | None = None
     if any(one_element):
         unit = next((d for d, t in enumerate(trips) if t == 1 and iterators[d] == PARALLEL), None)
@@ -91,7 +96,9 @@ def _plan(op: linalg.GenericOp) -> _Plan:
         kept = sorted([*kept, unit])
     position = {old: new for new, old in enumerate(kept)}
     maps: list[AffineMap] = []
-    for value, layout, single in zip(op.operands, maps_of(op), one_element, strict=True):
+    for index, (value, layout, single) in enumerate(zip(op.operands, maps_of(op), one_element, strict=True)):
+        if index in unread:
+            continue
         results: list[AffineExpr] = []
         if single and unit is not None:
             results.append(AffineDimExpr(position[unit]))
@@ -101,7 +108,7 @@ def _plan(op: linalg.GenericOp) -> _Plan:
                     assert isinstance(expr, AffineDimExpr)
                     results.append(AffineDimExpr(position[expr.position]))
         maps.append(AffineMap(len(kept), 0, tuple(results)))
-    return _Plan(tuple(maps), tuple(iterators[d] for d in kept))
+    return _Plan(tuple(maps), tuple(iterators[d] for d in kept), frozenset(unread))
 
 
 def _is_one_element(value: SSAValue) -> bool:

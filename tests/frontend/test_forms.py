@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from xdsl.dialects import tensor
+from xdsl.dialects.linalg import ops as linalg
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import run
@@ -133,6 +135,20 @@ def test_layers_without_overlapping_windows() -> None:
 
     module = make(lambda: Lambda(forward, layers=nn.ModuleList(build() for build, _ in LAYERS.values())))
     answers_as_pytorch(module, *(seeded(shape) for _, shape in LAYERS.values()), names=list(LAYERS))
+
+
+def test_a_pool_whose_window_is_one_place_only_reads_what_it_pools() -> None:
+    """What says how large its window is has no numbers: in eight bits it had no scale."""
+
+    def pool() -> nn.Module:
+        return make(lambda: nn.Sequential(nn.MaxPool1d(1), nn.Linear(6, 3)))
+
+    program = prepare(import_module(pool(), seeded((2, 1, 6))))
+    assert not [
+        value for op in program.module.walk() if isinstance(op, linalg.GenericOp)
+        for value in op.inputs if isinstance(value.owner, tensor.EmptyOp)
+    ]  # fmt: skip
+    assert prepare(import_module(pool(), seeded((2, 1, 6))), "w8a8").signature.inputs[0].quant is not None
 
 
 def test_a_patch_embedding_is_one_product_of_its_own_name() -> None:
