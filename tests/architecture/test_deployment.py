@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import tomllib
@@ -40,6 +41,13 @@ def test_no_service_takes_python_models(compose: dict[str, Any]) -> None:
         settings = Settings.from_environment(values)
         assert not settings.allow_python_models
         assert settings.broker_url() == "redis://redis:6379/0"
+
+
+def test_the_page_says_which_settings_docker_compose_reads_itself() -> None:
+    """A container's file of settings is not looked at for these, nor the shell for the others."""
+    read = set(re.findall(r"\$\{(PENSTOCK_\w+)", (ROOT / "docker-compose.yml").read_text()))
+    _, _, page = (ROOT / "docs" / "deploy.md").read_text().partition("docker-compose itself reads ")
+    assert set(re.findall(r"PENSTOCK_\w+", page.partition(":")[0])) == read
 
 
 def test_every_lasting_service_is_watched(compose: dict[str, Any]) -> None:
