@@ -119,3 +119,21 @@ def _read(document: Any) -> list[Pair]:
         return [Pair(**entry) for entry in entries]
     except TypeError:
         return []
+
+
+def of_known_rungs(pairs: Sequence[Pair]) -> tuple[list[Pair], str]:
+    """Without pairs of evidence that this version has no name for, and a sentence about those; "" without such.
+
+    Another version may have kept them; they say nothing of the rungs that there are.
+    """
+    known = [pair for pair in pairs if pair.weaker in EVIDENCE and pair.stronger in EVIDENCE]
+    strange = sorted({name for pair in pairs for name in (pair.weaker, pair.stronger)} - set(EVIDENCE))
+    if not strange:
+        return known, ""
+    left, names = len(pairs) - len(known), ", ".join(f"'{name}'" for name in strange)
+    kinds = "a kind" if len(strange) == 1 else "kinds"
+    count = f"{left:,} comparisons on record are" if left > 1 else "1 comparison on record is"
+    return known, (
+        f"{count} left out: of evidence {names}, {kinds} that this version does not know "
+        f"(it knows {', '.join(EVIDENCE)}); another version kept them"
+    )

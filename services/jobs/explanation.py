@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 from penstock.compiler.package.decorating import Decorating
+from penstock.compiler.package.record import LeftOut
 from penstock.compiler.package.report import ExplorationReport
 from penstock.compiler.package.report_search import (
     BoundInfo,
@@ -22,7 +23,7 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.explaining.picture import sensitivity_svg
 from penstock.dse.explaining.sensitivity import ExplainedTrial, explain
 from penstock.dse.rungs.error import Correction, RungError, errors_of
-from penstock.dse.rungs.history import History, mix_of, model_of
+from penstock.dse.rungs.history import History, mix_of, model_of, of_known_rungs
 from penstock.dse.rungs.promotion import promoted_from
 from penstock.dse.search.explore import Tried
 from penstock.dse.search.study import Told
@@ -31,6 +32,7 @@ from penstock.web.text import beside_bound
 
 EXPLAINING = "explaining the choice"
 """What its stage is called."""
+RUNGS_DIFFER = "how far rungs differ"
 
 
 def explained(
@@ -53,7 +55,7 @@ def explained(
     update = {
         "why": why,
         "bound": bound,
-        "rung_errors": making.make("how far rungs differ", lambda: _errors(evaluator, history), ()),
+        "rung_errors": making.make(RUNGS_DIFFER, lambda: _errors(evaluator, history, making), ()),
         "correction": making.make("the correction", lambda: _correction(section, evaluator, chosen, history), ""),
         "profiles": profiles,
         "left_out": tuple(making.left_out),
@@ -61,8 +63,11 @@ def explained(
     return section.model_copy(update=update)
 
 
-def _errors(evaluator: Evaluator, history: History) -> tuple[RungErrorInfo, ...]:
-    pairs, model = history.pairs(evaluator.platform.operators), model_of(evaluator)
+def _errors(evaluator: Evaluator, history: History, making: Decorating) -> tuple[RungErrorInfo, ...]:
+    kept, model = history.pairs(evaluator.platform.operators), model_of(evaluator)
+    pairs, strange = of_known_rungs(kept)
+    if strange:
+        making.left_out.append(LeftOut(part=RUNGS_DIFFER, why=strange))
     return (
         *(_error(e, own=True) for e in errors_of(pairs, model)),
         *(_error(e, own=False) for e in errors_of(pairs)),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,8 @@ from penstock.compiler.platforms import load_platform
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.explaining.sensitivity import explain
+from penstock.dse.rungs.history import FolderHistory, Pair
+from penstock.profiling import store
 from penstock.services.jobs import explanation
 from penstock.services.jobs.search import find_design
 from penstock.services.jobs.search_settings import SearchSettings
@@ -44,6 +48,27 @@ def test_a_search_ends_with_its_design_whatever_explaining_meets(part: str, monk
     assert [("KeyError: 'convert.chunk.block' at test_unexplained.py" in one.why) for one in section.left_out] == [True]
     assert (section.why is None) == (part == "explain")
     assert explanation.in_words(section)["left_out"]
+
+
+def test_comparisons_that_another_version_kept_are_left_out_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of evidence that there is no name for; those beside them count as ever."""
+    monkeypatch.setattr(store, "kept_folder", lambda: tmp_path)
+    board = load_platform("ecp5-25k")
+    kept = Pair("m", "d", "modelled", "simulated", board.operators, "II = 1", 100.0, 110.0)
+    strange: Any = "rtl-guess"
+    FolderHistory().add([kept, replace(kept, stronger=strange), replace(kept, design="e", weaker=strange)])
+    _, section = find_design(
+        small(), board, board.clock_mhz, None, 2, SearchSettings(), lambda _, most: None, evidence="modelled"
+    )
+    [left] = section.left_out
+    assert left.part == "how far rungs differ"
+    assert left.why == (
+        "2 comparisons on record are left out: of evidence 'rtl-guess', a kind that this version does not know "
+        "(it knows modelled, simulated, open-rtl, csynth, cosim, implemented, board); another version kept them"
+    )
+    assert [(one.weaker, one.stronger, one.designs) for one in section.rung_errors] == [("modelled", "simulated", 1)]
 
 
 def test_a_step_that_cannot_be_modelled_is_one_step_less(monkeypatch: pytest.MonkeyPatch) -> None:
