@@ -11,6 +11,7 @@ from penstock.compiler.dialects.nest import GuardAttr, Term
 from penstock.compiler.dialects.nest_attributes import MOST_LISTED
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.patterns import conjuncts, counters_of, evaluate, runs
+from penstock.compiler.hls_in.pieces import PiecePart
 from penstock.compiler.hls_in.records import Pipeline
 from penstock.compiler.hls_in.storage import Counter
 
@@ -32,39 +33,53 @@ def _counts(node: KernelValue) -> bool:
     return node.op in ("add", "sub", "mul", "rem", "div", "and", "shr") and all(map(_counts, node.args))
 
 
-def split(guard: KernelValue | None) -> tuple[list[KernelValue], list[KernelValue]]:
-    """The parts of a condition that counters decide, and those that data decide."""
-    parts = conjuncts(guard)
-    return [p for p in parts if is_static(p)], [p for p in parts if not is_static(p)]
+def split(guard: KernelValue | None, item: Pipeline) -> tuple[list[KernelValue], list[KernelValue]]:
+    """The parts of a condition that one counter decides, and those that several or data decide."""
+    parts = [(p, is_static(p) and len(counters_of(p, item)) <= 1) for p in conjuncts(guard)]
+    return [p for p, simple in parts if simple], [p for p, simple in parts if not simple]
 
 
-def never(parts: Sequence[KernelValue], item: Pipeline) -> bool:
-    """Whether there is no iteration in which all parts hold, as far as each counter says by itself."""
-    return any(not mask.any() for mask in _masks(parts, item).values())
+def never(parts: Sequence[KernelValue], part: PiecePart) -> bool:
+    """Whether there is no iteration in which all conditions hold, as far as each counter says by itself."""
+    return any(not mask.any() for mask in _masks(parts, part).values())
 
 
-def guard_of(parts: Sequence[KernelValue], item: Pipeline, loops: Sequence[Counter]) -> GuardAttr | None:
-    """The parts together as a guard of a nest with these loops; None where one mixes counters or has no term."""
-    if any(len(counters_of(part, item)) > 1 for part in parts):
+def guard_of(
+    parts: Sequence[KernelValue], part: PiecePart, loops: Sequence[Counter], *, inside: bool = False
+) -> GuardAttr | None:
+    """The conditions together, and the part's own iterations, as a guard of a nest with these loops; None where one
+    mixes counters or has no term. `inside`: for what is looked at in the part's iterations alone."""
+    if any(not is_static(one) or len(counters_of(one, part.item)) > 1 for one in parts):
         return None
-    terms: list[Term] = []
-    for counter, mask in _masks(parts, item).items():
-        if counter not in loops:
+    held = {loop: np.zeros(loop.trip, bool) for loop in part.window}
+    for loop, (first, count) in part.window.items():
+        held[loop][first : first + count] = True
+    masks = {loop: np.ones(loop.trip, bool) for loop in held} if inside else dict(held)
+    for counter, mask in _masks(parts, part).items():
+        if counter not in part.at:
             return None
-        found = _terms(loops.index(counter), mask)
+        loop, offset = part.at[counter]
+        placed = np.zeros(loop.trip, bool)
+        placed[offset : offset + counter.trip] = mask
+        if inside and placed[held[loop]].all() if loop in held else placed.all():
+            continue
+        masks[loop] = masks.get(loop, np.ones(loop.trip, bool)) & placed
+    terms: list[Term] = []
+    for loop, mask in masks.items():
+        found = _terms(loops.index(loop), mask)
         if found is None:
             return None
         terms += found
     return GuardAttr(tuple(sorted(terms, key=lambda term: term.loop)))
 
 
-def _masks(parts: Sequence[KernelValue], item: Pipeline) -> dict[Counter, NDArray[np.bool_]]:
+def _masks(parts: Sequence[KernelValue], part: PiecePart) -> dict[Counter, NDArray[np.bool_]]:
     masks: dict[Counter, NDArray[np.bool_]] = {}
-    for part in parts:
-        met = counters_of(part, item)
-        if len(met) == 1:
+    for one in parts:
+        met = counters_of(one, part.item)
+        if len(met) == 1 and is_static(one):
             counter = next(iter(met))
-            mask = np.broadcast_to(evaluate(part, {counter: np.arange(counter.trip)}, item), counter.trip)
+            mask = np.broadcast_to(evaluate(one, {counter: np.arange(counter.trip)}, part.item), counter.trip)
             masks[counter] = masks.get(counter, np.ones(counter.trip, bool)) & mask
     return masks
 

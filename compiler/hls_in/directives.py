@@ -7,6 +7,7 @@ from typing import Any
 from penstock.compiler.errors import Mistakes, PenstockError, nearest
 from penstock.compiler.hls_in.bindings import ArrayView, Binding, Slot, StreamView, kind_of, unsupported, where
 from penstock.compiler.hls_in.expressions import ExpressionWalk
+from penstock.compiler.hls_in.loops import pragma
 from penstock.compiler.hls_in.parsing import Unit, shown
 from penstock.compiler.hls_in.pragmas import KNOWN, PlacedPragmas, Pragma
 from penstock.compiler.hls_in.records import Region
@@ -26,7 +27,13 @@ class PragmaWalk(ExpressionWalk):
     directed: Directed
     late: bool
     """Whether an array was cut after it had been used."""
+    rolled: bool
+    """Loops stay loops, whatever pragmas say: what is computed is the same in fewer operations."""
     _kept: dict[tuple[Any, ...], Binding]
+
+    def asked(self, block: Tree, kind: str) -> Pragma | None:
+        """The pragma of a kind in a block, as far as it counts."""
+        return None if self.rolled and kind in ("pipeline", "unroll") else pragma(self.pragmas.of(block), kind)
 
     def _globals(self) -> None:
         for tree in self.unit.declarations:

@@ -24,15 +24,18 @@ MOST_NODES = 60_000
 SECONDS = 60
 
 
-def read_kernel(path: Path, top: str) -> ReadKernel:
-    """A source's top function, elaborated; every mistake that could be found is in the error."""
+def read_kernel(path: Path, top: str, *, rolled: bool = False) -> ReadKernel:
+    """A source's top function, elaborated; every mistake that could be found is in the error.
+
+    `rolled`: its values alone are asked for, so loops stay loops where pragmas would unroll them.
+    """
     unit = parse(path)
-    first = Elaborator(unit, top)
+    first = Elaborator(unit, top, rolled=rolled)
     try:
         kernel = first.kernel()
         if not first.late:
             return kernel
-        return Elaborator(unit, top, first.directed).kernel()
+        return Elaborator(unit, top, first.directed, rolled).kernel()
     except Abandon as stop:
         raise stop.error from None
     except RecursionError:
@@ -43,11 +46,12 @@ def read_kernel(path: Path, top: str) -> ReadKernel:
 
 
 class Elaborator(Nests):
-    def __init__(self, unit: Unit, top: str, directed: Directed | None = None) -> None:
+    def __init__(self, unit: Unit, top: str, directed: Directed | None = None, rolled: bool = False) -> None:
         """`directed` are partitions by array of a first walk: a callee may cut what its caller used before."""
         self.unit = unit
         self.directed = dict(directed or {})
         self.late = False
+        self.rolled = rolled
         self._kept = {}
         self.top = top
         functions = [tree for tree in unit.declarations if tree[0] == "function" and tree[6] is not None]
@@ -62,7 +66,7 @@ class Elaborator(Nests):
         self.mistakes = Mistakes()
         self.scope = NameScope()
         self.graph = ValueGraph()
-        self.memories = Memories(self.graph)
+        self.memories = Memories(self.graph, whole=rolled)
         self.path: KernelValue | None = None
         self.items: list[Region] | None = []
         """Where loops go; None inside a pipeline, where every loop is unrolled."""

@@ -60,7 +60,7 @@ class Functions(PragmaWalk):
             items: list[Region] = []
         elif pragma(pragmas, "dataflow"):
             items = [self._dataflow(function[2], block, pragmas)]
-        elif (asked := pragma(pragmas, "pipeline")) and "off" not in asked.options:
+        elif (asked := self.asked(block, "pipeline")) and "off" not in asked.options:
             items = [self._pipelined_function(function, asked, pragmas)]
         else:
             items = self.region(lambda: (self.directives(pragmas), self.block(block, own_scope=False)))
@@ -79,7 +79,7 @@ class Functions(PragmaWalk):
 
     def _begin(self) -> None:
         self.graph = ValueGraph()
-        self.memories = Memories(self.graph)
+        self.memories = Memories(self.graph, whole=self.rolled)
 
     def _settle(self) -> None:
         """Close the operations since the last loop."""
@@ -190,7 +190,7 @@ class Functions(PragmaWalk):
         if depth > 32:
             return False
         for loop in loops_in(function[6]):
-            found = pragma(self.pragmas.of(loop[5]), "unroll")
+            found = self.asked(loop[5], "unroll")
             if found is None or "factor" in found.options:
                 return True
         others = [self.functions[name] for name in calls_in(function[6]) if name in self.functions]

@@ -26,6 +26,11 @@ class Head:
     step: int
     trip: int
 
+    @property
+    def end(self) -> int:
+        """Where the variable stands after the loop."""
+        return self.first + self.trip * self.step
+
 
 def head_of(tree: Tree, constant: Callable[[Tree], int | None]) -> Head:
     """A loop's head, if its bounds are constants where it stands."""

@@ -65,6 +65,8 @@ class Memories:
         default_factory=dict[tuple[KernelArray, tuple[int, ...]], Slot]
     )
     phis: dict[Slot, KernelValue] = field(default_factory=dict[Slot, KernelValue])
+    whole: bool = False
+    """Arrays that are cut into single words stay memories."""
 
     def read(self, array: KernelArray, index: Index, path: KernelValue | None, line: int) -> KernelValue:
         word = self._word(array, index)
@@ -120,7 +122,7 @@ class Memories:
         log.add(_Event(index, path, value, node, True, log.count))
 
     def _word(self, array: KernelArray, index: Index) -> Slot | None:
-        if not array.registers or not all(node.constant for node in index):
+        if self.whole or not array.registers or not all(node.constant for node in index):
             return None
         key = array, tuple(int(node.value or 0) for node in index)
         if key not in self.words:

@@ -6,10 +6,10 @@ import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable
 
-from penstock.compiler.hls_in.bindings import NameScope, Slot, kind_of, unsupported, where
+from penstock.compiler.hls_in.bindings import NameScope, Slot, StreamView, kind_of, unsupported, where
 from penstock.compiler.hls_in.functions import Functions
 from penstock.compiler.hls_in.graph import KernelValue
-from penstock.compiler.hls_in.loops import MOST_UNROLLED, NAMING, Head, head_of, pragma
+from penstock.compiler.hls_in.loops import MOST_UNROLLED, NAMING, Head, head_of
 from penstock.compiler.hls_in.parsing import shown
 from penstock.compiler.hls_in.pragmas import Pragma
 from penstock.compiler.hls_in.records import Again, CarriedVariable, Pipeline, Region
@@ -19,6 +19,7 @@ from penstock.compiler.hls_in.syntax import (
     assigned_in,
     calls_in,
     declared_in,
+    indexed_in,
     loops_in,
     names_in,
     statements_of,
@@ -48,17 +49,17 @@ class Nests(Functions):
 
     def loop_of(self, tree: Tree, label: str) -> None:
         head = head_of(tree, self._constant)
-        pragmas = self.pragmas.of(tree[5])
-        unroll = pragma(pragmas, "unroll")
+        unroll = self.asked(tree[5], "unroll")
         factor = unroll.number("factor", self.constants()) if unroll is not None else None
         whole = self.items is None or (unroll is not None and factor is None) or (factor or 0) >= head.trip
-        if whole or head.trip <= 1:
+        if whole or head.trip <= 1 or self._chooses_streams(tree):
             self._unrolled(tree, head)
             return
         self._settle()
         item = self._loop(tree, label)
         assert self.items is not None
         self.items.append(item)
+        self._left(head)
 
     def _unrolled(self, tree: Tree, head: Head) -> None:
         if head.trip > MOST_UNROLLED:
@@ -67,6 +68,21 @@ class Nests(Functions):
             )
         for turn in range(head.trip):
             self._bound(head, self.graph.constant(head.first + turn * head.step), lambda: self.statement(tree[5]))
+        self._left(head)
+
+    def _chooses_streams(self, tree: Tree) -> bool:
+        """Whether a loop's counter chooses among streams: each is a port of its own, so such a loop is no loop."""
+        variable = variable_of(tree)
+        return any(
+            variable in names_in(index) and isinstance(self.scope.find(name), StreamView)
+            for name, index in indexed_in(tree[5])
+        )
+
+    def _left(self, head: Head) -> None:
+        """A counter that was declared before its loop stands at the loop's end after it."""
+        slot = self.scope.find(head.variable) if not head.declared else None
+        if isinstance(slot, Slot):
+            slot.write(self.graph.constant(head.end), self.path, self.graph)
 
     def _bound(self, head: Head, value: KernelValue, walk: Callable[[], object]) -> None:
         """Walk with the loop's variable at a value."""
@@ -84,8 +100,8 @@ class Nests(Functions):
         """Loops of a body that are not wholly unrolled, and None-like calls of functions with loops."""
         found: list[Tree] = []
         for loop in loops_in(body):
-            unroll = pragma(self.pragmas.of(loop[5]), "unroll")
-            if unroll is None or "factor" in unroll.options:
+            unroll = self.asked(loop[5], "unroll")
+            if (unroll is None or "factor" in unroll.options) and not self._chooses_streams(loop):
                 found.append(loop)
         return found
 
@@ -93,9 +109,9 @@ class Nests(Functions):
         """A loop that stays one: a pipeline with the loops that it can be flattened with, or a loop around others."""
         chain, names = [tree], [self.loop_name(tree, label)]
         while True:
-            body, pragmas = chain[-1][5], self.pragmas.of(chain[-1][5])
-            asked = pragma(pragmas, "pipeline")
-            if pragma(pragmas, "dataflow"):
+            body = chain[-1][5]
+            asked = self.asked(body, "pipeline")
+            if self.asked(body, "dataflow"):
                 return self._around(tree, names[0])
             if asked is not None and "off" not in asked.options:
                 return self._pipeline(chain, names, asked)
@@ -117,7 +133,7 @@ class Nests(Functions):
         outer = {variable_of(tree) for tree in chain}
         if any(name in outer for part in (inner[2], inner[3]) for name in names_in(part)):
             return False
-        unroll = pragma(self.pragmas.of(inner[5]), "unroll")
+        unroll = self.asked(inner[5], "unroll")
         if unroll is None or "factor" not in unroll.options:
             return True
         head = head_of(inner, self._constant)
@@ -126,9 +142,10 @@ class Nests(Functions):
     def _around(self, tree: Tree, name: str) -> Again:
         head = head_of(tree, self._constant)
         counter = Counter(name, head.trip)
-        dataflow = pragma(self.pragmas.of(tree[5]), "dataflow")
+        dataflow = self.asked(tree[5], "dataflow")
         own = variable_of(tree)
-        assigned = tuple(n for n in assigned_in(tree[5]) if n != own and isinstance(self.scope.find(n), Slot))
+        names = (name for name in assigned_in(tree[5], heads=False) if name != own)
+        assigned = tuple(name for name in names if isinstance(self.scope.find(name), Slot))
 
         def walk() -> None:
             scaled = self._scaled(counter, head)
@@ -153,7 +170,7 @@ class Nests(Functions):
         graph, memories, items, path = self.graph, self.memories, self.items, self.path
         target = asked.number("ii", self.constants()) if asked is not None else None
         heads = [head_of(tree, self._constant) for tree in chain]
-        unroll = pragma(self.pragmas.of(chain[-1][5]), "unroll")
+        unroll = self.asked(chain[-1][5], "unroll")
         factor = (unroll.number("factor", self.constants()) or 1) if unroll is not None else 1
         trips = [head.trip for head in heads]
         trips[-1] = max(1, trips[-1] // factor)
@@ -217,6 +234,7 @@ class Nests(Functions):
             at = next(i for i, part in enumerate(parts) if unlabelled(part)[0] is chain[depth + 1])
             self._sunk(parts[:at], counters[depth + 1 :], first=True, pragmas=self.pragmas.of(tree[5]))
             self._level(chain, heads, counters, depth + 1, factor)
+            self._left(heads[depth + 1])
             self._sunk(parts[at + 1 :], counters[depth + 1 :], first=False)
 
         self._bound(head, value, lambda: self._in_block(tree[5], walk))

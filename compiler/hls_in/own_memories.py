@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from penstock.compiler.dialects import stream
 from penstock.compiler.hls_in.graph import KernelValue
-from penstock.compiler.hls_in.pieces import Piece
+from penstock.compiler.hls_in.pieces import PiecePart
 from penstock.compiler.hls_in.records import CarriedVariable
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream, NumberKind
 from penstock.compiler.names import Names, c_name
@@ -48,9 +48,9 @@ class KernelParts(ABC):
 
     arguments: dict[KernelArray | KernelValue, SSAValue]
     carried: Mapping[KernelValue, CarriedVariable]
-    owners: Mapping[KernelValue, Piece]
+    owners: Mapping[KernelValue, PiecePart]
     exported: set[KernelValue]
-    """Values that are made in one piece and used in another."""
+    """Values that are made in one part and used in another."""
 
     @abstractmethod
     def element(self, kind: NumberKind, bits: int, where: str) -> Attribute: ...

@@ -17,7 +17,8 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.conditions import guard_of, is_static, never, split
 from penstock.compiler.hls_in.graph import KernelValue, LinearForm
 from penstock.compiler.hls_in.own_memories import KernelParts, OwnMemories
-from penstock.compiler.hls_in.pieces import Piece
+from penstock.compiler.hls_in.patterns import conjuncts
+from penstock.compiler.hls_in.pieces import Piece, PiecePart
 from penstock.compiler.hls_in.scalar_bodies import attribute_of, body_of
 from penstock.compiler.hls_in.storage import Counter, KernelArray
 from penstock.compiler.names import Names, c_name
@@ -48,56 +49,71 @@ def vector_element(memory: SSAValue) -> Attribute:
     return memref_type(kind.block if isinstance(kind, BlocksType) else kind).element_type
 
 
-class PieceNest:
-    """Writes the operations of one piece, in the order of the program."""
+def nest_of(
+    kernel: KernelParts, own: OwnMemories, homes: dict[KernelArray, ArrayHome], piece: Piece, name: str
+) -> nest.NestOp:
+    """A piece as a nest."""
+    counters = piece.loops or [Counter("once", 1)]
+    block = Block()
+    for part in piece.parts:
+        PartWriter(kernel, own, homes, part, counters, block).write()
+    names = Names()
+    loops = [Loop(names.take(c_name(counter.name)), counter.trip) for counter in counters]
+    return nest.NestOp(name, loops, Region(block))
+
+
+class PartWriter:
+    """Writes the operations of one part of a piece, in the order of the program."""
 
     def __init__(
-        self, kernel: KernelParts, own: OwnMemories, homes: dict[KernelArray, ArrayHome], piece: Piece, name: str
-    ) -> None:
-        self.kernel, self.own, self.homes, self.piece, self.name = kernel, own, homes, piece, name
-        self.loops = piece.loops or [Counter("once", 1)]
-        self.block = Block()
+        self, kernel: KernelParts, own: OwnMemories, homes: dict[KernelArray, ArrayHome], part: PiecePart,
+        loops: list[Counter], block: Block,
+    ) -> None:  # fmt: skip
+        self.kernel, self.own, self.homes, self.part = kernel, own, homes, part
+        self.loops, self.block = loops, block
         self.values: dict[object, SSAValue] = {}
-        self.nodes = set(piece.graph.nodes)
-        self.first = GuardAttr(tuple(Term(i, "eq", 0) for i, c in enumerate(self.loops) if c.trip > 1))
-        self.carried = {one.phi: one for one in piece.item.carried}
+        self.nodes = set(part.graph.nodes)
+        here = guard_of((), part, loops)
+        assert here is not None
+        self.here = here
+        """The iterations in which the part happens."""
+        starts = [part.at[c] for c in part.item.counters if c.trip > 1]
+        self.first = GuardAttr(tuple(Term(loops.index(loop), "eq", offset) for loop, offset in starts))
+        self.carried = {one.phi: one for one in part.item.carried}
 
-    def build(self) -> nest.NestOp:
+    def write(self) -> None:
         needed = self._needed()
-        mixed = {n.array for n in self.piece.graph.nodes if n.op == "phi" and n.array is not None} & {
-            n.array for n in self.piece.graph.nodes if n.op in ("load", "store")
+        mixed = {n.array for n in self.part.graph.nodes if n.op == "phi" and n.array is not None} & {
+            n.array for n in self.part.graph.nodes if n.op in ("load", "store")
         }
         if mixed:
             array = next(iter(mixed))
             assert array is not None
             raise self._refused(f"the array {array.name!r} of registers is met at constant and at other places")
-        for node in self.piece.graph.nodes:
+        for node in self.part.graph.nodes:
             if node.op == "store":
                 self._store(node)
             elif node.op == "put":
                 self._put(node)
             elif node in needed or node.op == "take":
                 self._value(node)
-        for node in self.piece.graph.nodes:
+        for node in self.part.graph.nodes:
             if node.op == "phi" and node.follow is not None:
                 self._keep(node)
-        for node in self.piece.graph.nodes:
+        for node in self.part.graph.nodes:
             if node in self.kernel.exported and node.op not in ("input", "phi") and node in needed:
                 register = self.register(node)
-                self._add(nest.StoreOp(self._value(node), register, self._zero(1), ALWAYS))
-        names = Names()
-        loops = [Loop(names.take(c_name(counter.name)), counter.trip) for counter in self.loops]
-        return nest.NestOp(self.name, loops, Region(self.block))
+                self._add(nest.StoreOp(self._value(node), register, self._zero(1), self.here))
 
     # what is needed
 
     def _needed(self) -> set[KernelValue]:
         roots: list[KernelValue] = []
-        for node in self.piece.graph.nodes:
+        for node in self.part.graph.nodes:
             if node.op in ("store", "put"):
-                roots += [node.args[0], *split(node.guard)[1]]
-            elif node.op == "take" and split(node.guard)[1]:
-                raise self._refused("a stream is read under a condition that depends on data", node)
+                roots += [node.args[0], *split(node.guard, self.part.item)[1]]
+            elif node.op == "take" and split(node.guard, self.part.item)[1]:
+                raise self._refused("a stream is read under a condition that no single counter decides", node)
             elif node.op == "phi" and node.follow is not None:
                 roots.append(node.follow)
             if node in self.kernel.exported and node.op not in ("input", "phi"):
@@ -174,10 +190,10 @@ class PieceNest:
         if condition.op == "logic" and condition.comparison == "or":
             left, right = condition.args
             return self._choose(left, yes, self._choose(right, yes, no, node), node)
-        parts, _ = split(condition)
-        flat = guard_of(parts, self.piece.item, self.loops)
+        parts = conjuncts(condition)
+        flat = guard_of(parts, self.part, self.loops, inside=True)
         if flat is not None:
-            if never(parts, self.piece.item):
+            if never(parts, self.part):
                 return no
             return yes if not flat.terms else self._add(nest.SelectOp(yes, no, flat))
         if condition.op == "logic":
@@ -207,11 +223,11 @@ class PieceNest:
         total: SSAValue | None = None
         i32 = IntegerType(32)
         for counter, factor in linear.terms:
-            if counter not in self.loops:
+            if counter not in self.part.at:
                 raise self._refused("a loop's counter outside of the loop", node)
             table = self.kernel.counts(self.own, counter.trip)
-            at = AffineMap(len(self.loops), 0, (AffineDimExpr(self.loops.index(counter)),))
-            term = self._add(nest.LoadOp(table, at, ALWAYS, VectorType(i32, [1])))
+            at = self._address([LinearForm(0, ((counter, 1),))])
+            term = self._add(nest.LoadOp(table, at, self.here, VectorType(i32, [1])))
             term = term if factor == 1 else self._map(times, [term, self._constant(factor, i32)])
             total = term if total is None else self._map(whole, [total, term])
         if total is None:
@@ -220,12 +236,12 @@ class PieceNest:
 
     def _phi(self, node: KernelValue) -> SSAValue:
         if node.array is not None:
-            return self._load(node.array, [LinearForm(n) for n in node.word], ALWAYS)
+            return self._load(node.array, [LinearForm(n) for n in node.word], self.here)
         before = self.carried[node].before if node in self.carried else None
         if node.follow is None:
             return self._constant(0, self._type(node)) if before is None else self._value(before)
         register = self.register(node)
-        held = self._add(nest.LoadOp(register, self._zero(1), ALWAYS, VectorType(self._type(node), [1])))
+        held = self._add(nest.LoadOp(register, self._zero(1), self.here, VectorType(self._type(node), [1])))
         if before is None:
             return held
         start = self._value(before)
@@ -238,9 +254,9 @@ class PieceNest:
         if vector_type(value).element_type != wanted:
             value = self._map(KernelValue("convert", kind=phi.kind, bits=phi.bits), [value])
         if phi.array is not None:
-            self._write_array(phi.array, value, [LinearForm(n) for n in phi.word], ALWAYS)
+            self._write_array(phi.array, value, [LinearForm(n) for n in phi.word], self.here)
             return
-        self._add(nest.StoreOp(value, self.register(phi), self._zero(1), ALWAYS))
+        self._add(nest.StoreOp(value, self.register(phi), self._zero(1), self.here))
 
     def register(self, node: KernelValue) -> SSAValue:
         """A memory of one word: what a variable carries, or what one piece leaves for another."""
@@ -251,12 +267,12 @@ class PieceNest:
         one = [1]
         if node in self.kernel.arguments:
             argument = self.kernel.argument(self.own, node)
-            return self._add(nest.LoadOp(argument, self._zero(1), ALWAYS, VectorType(self._type(node), one)))
+            return self._add(nest.LoadOp(argument, self._zero(1), self.here, VectorType(self._type(node), one)))
         if node in self.kernel.carried or node in self.kernel.owners:
             if node not in self.own.known:
                 raise self._refused("a variable of another task, or of one that comes later", node)
             return self._add(
-                nest.LoadOp(self.own.known[node], self._zero(1), ALWAYS, VectorType(self._type(node), one))
+                nest.LoadOp(self.own.known[node], self._zero(1), self.here, VectorType(self._type(node), one))
             )
         if node.linear is not None:
             return self._count(node.linear, node)
@@ -266,8 +282,8 @@ class PieceNest:
 
     def _guard(self, node: KernelValue) -> GuardAttr:
         """When an access happens, as far as counters decide; what data decide does no harm to a load."""
-        parts, _ = split(node.guard)
-        found = guard_of(parts, self.piece.item, self.loops)
+        parts, _ = split(node.guard, self.part.item)
+        found = guard_of(parts, self.part, self.loops)
         if found is None:
             raise self._refused("a condition that mixes loop counters", node)
         return found
@@ -281,8 +297,8 @@ class PieceNest:
 
     def _store(self, node: KernelValue) -> None:
         assert node.array is not None
-        parts, data = split(node.guard)
-        if never(parts, self.piece.item):
+        parts, data = split(node.guard, self.part.item)
+        if never(parts, self.part):
             return
         index, when = self._index(node.args[1:], node), self._guard(node)
         value = self._value(node.args[0])
@@ -314,10 +330,10 @@ class PieceNest:
         return self._add(nest.ReadOp(self._stream(node, node.args), self._guard(node)))
 
     def _put(self, node: KernelValue) -> None:
-        parts, data = split(node.guard)
+        parts, data = split(node.guard, self.part.item)
         if data:
-            raise self._refused("a stream is written under a condition that depends on data", node)
-        if not never(parts, self.piece.item):
+            raise self._refused("a stream is written under a condition that no single counter decides", node)
+        if not never(parts, self.part):
             stream = self._stream(node, node.args[1:])
             value = self._value(node.args[0])
             assert isinstance(stream.type, StreamType)
@@ -334,7 +350,7 @@ class PieceNest:
 
     def _index(self, index: Sequence[KernelValue], node: KernelValue) -> list[LinearForm]:
         found = [arg.linear for arg in index]
-        if any(one is None or any(c not in self.loops for c, _ in one.terms) for one in found):
+        if any(one is None or any(c not in self.part.at for c, _ in one.terms) for one in found):
             raise self._refused("an address that is not linear in the loops' counters", node)
         if any(factor < 0 for one in found if one is not None for _, factor in one.terms):
             raise self._refused("an address that falls while a loop counts up", node)
@@ -343,9 +359,11 @@ class PieceNest:
     def _address(self, index: Sequence[LinearForm]) -> AffineMap:
         results: list[AffineExpr] = []
         for linear in index:
-            expression: AffineExpr = AffineConstantExpr(linear.base)
-            for counter, factor in linear.terms:
-                expression = expression + AffineDimExpr(self.loops.index(counter)) * factor
+            places = [(*self.part.at[counter], factor) for counter, factor in linear.terms]
+            base = linear.base - sum(factor * offset for _, offset, factor in places)
+            expression: AffineExpr = AffineConstantExpr(base)
+            for loop, _, factor in places:
+                expression = expression + AffineDimExpr(self.loops.index(loop)) * factor
             results.append(expression)
         return AffineMap(len(self.loops), 0, tuple(results))
 
@@ -371,14 +389,14 @@ class PieceNest:
         return self.values[key]
 
     def _type(self, node: KernelValue) -> Attribute:
-        return self.kernel.element(node.kind, _width(node), f"{self.piece.item.where}")
+        return self.kernel.element(node.kind, _width(node), f"{self.part.item.where}")
 
     def _add(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
         return op.results[0] if op.results else op.operands[0]
 
     def _refused(self, what: str, node: KernelValue | None = None) -> PenstockError:
-        file, _, place = self.piece.item.where.partition(":")
+        file, _, place = self.part.item.where.partition(":")
         return PenstockError(
             code="no-nests", what=what, where=f"{file}:{node.line}:1" if node is not None and node.line else
             f"{file}:{place}", limit="nests have affine addresses and guards of single counters",

@@ -37,8 +37,8 @@ def declared_in(tree: Tree) -> list[tuple[str, Tree]]:
     return [(part[2], part[3]) for part in tree[2]] if tree[0] == "group" else []
 
 
-def assigned_in(tree: Tree) -> list[str]:
-    """Names that a statement assigns, each once, in order."""
+def assigned_in(tree: Tree, heads: bool = True) -> list[str]:
+    """Names that a statement assigns, each once, in order; `heads`: those too that loops count with."""
     found: dict[str, None] = {}
 
     def visit(node: Tree) -> None:
@@ -53,7 +53,7 @@ def assigned_in(tree: Tree) -> list[str]:
             _target_name(node[3][1], found)
         elif node[0] == "method" and len(node) == 5 and node[3] == "read" and node[4]:
             _target_name(node[4][0], found)
-        for child in node:
+        for child in node[5:6] if node[0] == "for" and len(node) == 7 and not heads else node:
             if is_tree(child):
                 visit(child)
 
@@ -66,6 +66,18 @@ def _target_name(tree: Tree, found: dict[str, None]) -> None:
         tree = tree[3]
     if tree[0] == "name":
         found[tree[2]] = None
+
+
+def indexed_in(tree: Tree) -> Iterator[tuple[str, Tree]]:
+    """Names of arrays that a statement indexes, with each index."""
+    if len(tree) == 4 and (tree[0] == "index" or (tree[0] == "operator" and tree[2] == "[]" and len(tree[3]) == 2)):
+        base, index = tree[2:] if tree[0] == "index" else tree[3]
+        name = next(names_in(base), None)
+        if name is not None:
+            yield name, index
+    for child in tree:
+        if is_tree(child):
+            yield from indexed_in(child)
 
 
 def statements_of(body: Tree) -> list[Tree]:

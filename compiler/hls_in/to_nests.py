@@ -20,7 +20,7 @@ from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.own_memories import KernelParts, OwnMemories
-from penstock.compiler.hls_in.piece_nest import ArrayHome, PieceNest, copy_nest
+from penstock.compiler.hls_in.piece_nest import ArrayHome, copy_nest, nest_of
 from penstock.compiler.hls_in.pieces import Piece, owners_of, tasks_of
 from penstock.compiler.hls_in.records import ReadKernel
 from penstock.compiler.hls_in.scalar_bodies import type_of
@@ -96,7 +96,7 @@ class KernelWriter(KernelParts):
         self.copies: dict[str, str] = {}
         self.taken = Names([c_name(kernel.name)])
         self.streams: dict[tuple[KernelStream, tuple[int, ...]], SSAValue] = {}
-        self.carried = {one.after: one for _, pieces in self.tasks for piece in pieces for one in piece.item.carried}
+        self.carried = {one.after: one for _, pieces in self.tasks for piece in pieces for one in piece.carried}
         self.written = {a for _, pieces in self.tasks for piece in pieces for a in _stored(piece)}
         self.exported = self._exports()
         self.handed: dict[tuple[KernelArray, str], SSAValue] = {}
@@ -236,7 +236,7 @@ class KernelWriter(KernelParts):
                 late.append((array, local, channels))
         for piece in pieces:
             if piece.acts or self._is_asked(piece):
-                nests.append(PieceNest(self, own, homes, piece, labels.take(c_name(piece.name))).build())
+                nests.append(nest_of(self, own, homes, piece, labels.take(c_name(piece.name))))
         for array, local, channels in late:
             nests.append(copy_nest(labels.take(f"give_{c_name(array.name)}"), array.dims, local, channels))
         return stream.TaskOp(label, label, Region(Block([*own.operations, *nests])))
@@ -246,16 +246,16 @@ class KernelWriter(KernelParts):
 
     def _is_asked(self, piece: Piece) -> bool:
         """Whether another piece uses a value of this one."""
-        return bool(self.exported & set(piece.graph.nodes))
+        return any(node in self.exported for node in piece.nodes)
 
     def _exports(self) -> set[KernelValue]:
         found: set[KernelValue] = set()
         for _, pieces in self.tasks:
-            for piece in pieces:
-                own = set(piece.graph.nodes)
-                for node in (*own, *(one.before for one in piece.item.carried if one.before is not None)):
+            for part in (part for piece in pieces for part in piece.parts):
+                own = set(part.graph.nodes)
+                for node in (*own, *(one.before for one in part.item.carried if one.before is not None)):
                     for arg in (node, *node.args, *([node.guard] if node.guard is not None else [])):
-                        if arg not in own and not arg.constant and self.owners.get(arg, piece) is not piece:
+                        if arg not in own and not arg.constant and self.owners.get(arg, part) is not part:
                             found.add(arg)
         return found
 
@@ -283,10 +283,10 @@ class KernelWriter(KernelParts):
 
 def _stored(piece: Piece) -> set[KernelArray]:
     return {
-        n.array for n in piece.graph.nodes
+        n.array for n in piece.nodes
         if n.array is not None and (n.op == "store" or (n.op == "phi" and n.follow is not None))
     }  # fmt: skip
 
 
 def _loaded(piece: Piece) -> set[KernelArray]:
-    return {n.array for n in piece.graph.nodes if n.array is not None and n.op in ("load", "phi")}
+    return {n.array for n in piece.nodes if n.array is not None and n.op in ("load", "phi")}

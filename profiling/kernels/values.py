@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
 import time
@@ -18,6 +19,7 @@ from penstock.compiler.design import Design
 from penstock.compiler.dialects import stream
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.elaborate import read_kernel
+from penstock.compiler.hls_in.timed import graphs
 from penstock.compiler.hls_in.to_nests import KernelArgument, KernelNests, nests_of_kernel
 from penstock.compiler.interpreter import stream as stream_interpreter
 from penstock.compiler.transforms.generate_directives import GenerateDirectives
@@ -27,6 +29,9 @@ from penstock.profiling.tool_runner import ToolRunner
 
 HEADERS = Path(__file__).parent / "include"
 PLATFORM = "xcu280"
+MOST_OPERATIONS = 2000
+MOST_WRITTEN = 300
+"""Operations of a kernel as SystemVerilog."""
 ValueLevel = Literal["interpreter", "emitted C++", "SystemVerilog"]
 
 
@@ -57,6 +62,8 @@ class ValueCheck:
     top: str
     seed: int
     levels: tuple[LevelValues, ...]
+    rolled: bool = False
+    """Whether loops that pragmas unroll were left as loops, for the number of operations otherwise."""
 
     @property
     def equal(self) -> bool:
@@ -73,7 +80,7 @@ def check_values(
 
     With `rtl` their SystemVerilog is run too, and its cycles are held against the simulator's.
     """
-    nests = nests_of_kernel(read_kernel(path, top))
+    nests, rolled = kernel_nests(path, top, MOST_WRITTEN if rtl else MOST_OPERATIONS)
     memories = random_memories(nests.arguments, seed)
     with tempfile.TemporaryDirectory(prefix="penstock-kernel-") as scratch:
         work = Path(scratch)
@@ -92,7 +99,16 @@ def check_values(
         run = run_open_route(nests, memories)
         compared = _compared("SystemVerilog", nests, expected, run.outputs, started)
         levels.append(replace(compared, cycles=run.cycles, simulated_cycles=run.simulated_cycles))
-    return ValueCheck(path.name, top, seed, tuple(levels))
+    return ValueCheck(path.name, top, seed, tuple(levels), rolled)
+
+
+def kernel_nests(path: Path, top: str, most: int) -> tuple[KernelNests, bool]:
+    """A kernel's nests as its pragmas ask for them; with more than `most` operations, loops stay loops if they can."""
+    kernel = read_kernel(path, top)
+    if sum(len(piece.graph.nodes) for piece in graphs(kernel.body)) > most:
+        with contextlib.suppress(PenstockError):
+            return nests_of_kernel(read_kernel(path, top, rolled=True)), True
+    return nests_of_kernel(kernel), False
 
 
 def _interpreted(nests: KernelNests, memories: Mapping[str, Array], name: str) -> dict[str, Array]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.to_nests import nests_of_kernel
+from penstock.compiler.interpreter.stream import run
 from penstock.profiling.kernels.open_route import run_open_route
-from penstock.profiling.kernels.values import check_values, random_memories
+from penstock.profiling.kernels.values import check_values, kernel_nests, random_memories
 
 DATA = Path(__file__).parents[1] / "data" / "hls-sources"
 
@@ -74,6 +76,26 @@ void top(float a[16], float b[16], double c[16]) {
   }
 }
 """
+TURNS = """
+void top(float a[5][7], float x[7], float y[7], float c[5][4], float tmp[5], int last[1]) {
+  int i, j, k;
+  for (i = 0; i < 5; i++) {
+    float row[4];
+    #pragma HLS array_partition variable=row complete
+    tmp[i] = 0;
+    for (j = 0; j < 7; j++) tmp[i] = tmp[i] + a[i][j] * x[j];
+    for (j = 0; j < 4; j++) row[j] = tmp[i] * j;
+    for (k = 0; k < 3; k++)
+      for (j = 0; j < 4; j++) {
+        #pragma HLS pipeline II=1
+        if (i + j > k) row[j] += a[i][j + k];
+      }
+    for (j = 0; j < 7; j++) y[j] = y[j] + a[i][j] * tmp[i];
+    for (j = 0; j < 4; j++) c[i][j] = row[j] + x[k];
+  }
+  last[0] = i * 10 + k;
+}
+"""
 SUMS = """
 void top(float a[8][12], float x[12], float y[8]) {
   for (int i = 0; i < 8; i++) {
@@ -111,6 +133,7 @@ void top(float a[40], float b[20]) {
     "text",
     [
         pytest.param(DATAFLOW, id="dataflow"),
+        pytest.param(TURNS, id="turns"),
         pytest.param(WHOLE, id="integers", marks=pytest.mark.slow),
         pytest.param(EDGES, id="edges", marks=pytest.mark.slow),
     ],
@@ -140,8 +163,8 @@ def test_a_source_that_computes_something_else_is_told(tmp_path: Path) -> None:
     ("body", "said"),
     [
         ("for (int i = 0; i < 8; i++) a[b[i]] = i;", "an address that is not linear"),
-        ("for (int i = 0; i < 4; i++) { for (int j = 0; j < 8; j++) a[j] = i; for (int k = 0; k < 8; k++) b[k] += i; }",
-         "one after the other in each iteration"),
+        ("int s = 0; for (int i = 0; i < 4; i++) { for (int j = 0; j < 8; j++) s += a[j]; for (int k = 0; k < 8; k++) "
+         "b[k] += s; }", "carries 's' from one iteration to the next"),
         ("for (int i = 0; i < 8; i++) c[i] = b[i] * a[0];", "cut to 8"),
         ("for (int i = 0; i < 8; i++) a[7 - i] = b[i];", "falls while a loop counts up"),
         ("for (int i = 0; i < 8; i++) a[i + 1] = b[i];", "reaches 9 in dim 0"),
@@ -195,3 +218,24 @@ def test_a_source_that_uses_what_it_never_wrote_is_told_so(tmp_path: Path) -> No
     source.write_text("void top(float a[8]) { float b[8]; for (int i = 0; i < 8; i++) { b[i] += 1.0f; a[i] = b[i]; } }")
     with pytest.raises(PenstockError, match="uses what it never wrote"):
         check_values(source, "top")
+
+
+def test_loops_that_pragmas_unroll_stay_loops_where_there_are_too_many_operations(tmp_path: Path) -> None:
+    """Rolled and unrolled, the nests compute the same; the rolled ones have fewer operations."""
+    source = tmp_path / "kernel.cpp"
+    source.write_text(
+        "void top(float a[6][8], float b[8][5], float c[6][5]) {\n  float row[5];\n"
+        "  #pragma HLS array_partition variable=row complete\n  for (int i = 0; i < 6; i++) {\n"
+        "    for (int j = 0; j < 5; j++) {\n      #pragma HLS unroll\n      row[j] = 0;\n    }\n"
+        "    for (int k = 0; k < 8; k++) {\n      #pragma HLS pipeline\n"
+        "      for (int j = 0; j < 5; j++) row[j] += a[i][k] * b[k][j];\n    }\n"
+        "    for (int j = 0; j < 5; j++) c[i][j] = row[j];\n  }\n}\n"
+    )
+    plain, rolled = kernel_nests(source, "top", 1000), kernel_nests(source, "top", 1)
+    assert (plain[1], rolled[1]) == (False, True)
+    sizes = [sum(1 for _ in found.module.walk()) for found, _ in (plain, rolled)]
+    assert sizes[1] < sizes[0]
+    memories = random_memories(plain[0].arguments, 2)
+    given = [run(found.module, found.memories(memories), found.parameters)["c"] for found, _ in (plain, rolled)]
+    assert np.array_equal(given[0], given[1])
+    assert np.count_nonzero(given[0]) == 30
