@@ -38,10 +38,11 @@ class WebhookTarget:
 def check_name(url: str, allowed: Sequence[str]) -> httpx.URL:
     """What can be said of a target without looking its name up."""
     try:
-        parsed = httpx.URL(url) if len(url) <= _LONGEST_URL else None
+        parsed = httpx.URL(url) if len(url) <= _LONGEST_URL and url.isprintable() else None
+        named = bool(parsed and parsed.host)  # here a name of letters in disguise (xn--) is read
     except (httpx.InvalidURL, ValueError):
-        parsed = None
-    if parsed is None or parsed.scheme not in ("http", "https") or not parsed.host or not url.isprintable():
+        parsed, named = None, False
+    if parsed is None or parsed.scheme not in ("http", "https") or not named:
         raise TargetRefusedError("it is no address: write https://HOST/PATH")
     if parsed.port is not None and not 0 < parsed.port < 65536:
         raise TargetRefusedError(f"{parsed.port} is no port")

@@ -53,6 +53,7 @@ def test_a_webhook_is_its_owners(make_client: MakeClient, seeder: Seeder, settin
         {"url": "https://127.0.0.1/"}, {"url": "https://elsewhere.org/"}, {"url": "no url"},
         {"url": f"https://{'a' * 1900}"},
         {"url": TARGET.replace("https", "http")}, {"url": "https://ci.example.org:99999999/"}, {"url": "https://[::1"},
+        {"url": "https://xn--/"},
     ],
 )  # fmt: skip
 def test_a_target_that_is_not_allowed_is_refused(client: httpx.Client, body: dict[str, str]) -> None:
