@@ -16,10 +16,11 @@ from penstock.services.api.plumbing import middleware
 from penstock.services.api.plumbing.accounts import create
 from penstock.services.api.plumbing.logs import get_logger
 from penstock.services.jobs import python_names
+from penstock.services.jobs.quotas import Quotas
 from penstock.services.settings import Settings
 from tests.api.conftest import MakeClient, check_problem
 from tests.api.seeding import Seeder
-from tests.api.test_models import SOURCE
+from tests.api.test_models import ONNX, SOURCE
 from tests.fixtures.waiting import wait_until
 
 HALF = "\\ud800"
@@ -124,6 +125,14 @@ def test_files_that_take_long_to_look_at_hold_up_nobody_else(
         finally:
             go_on.touch()
         assert {one.result().status_code for one in [*asked, other]} == {201}
+
+
+def test_files_beyond_a_quota_are_not_kept(make_client: MakeClient, people: dict[str, Any], settings: Settings) -> None:
+    """They would fill the disk until they are swept, and then nobody's are taken."""
+    client = make_client(auth=True, quotas=Quotas(gb=0.0))
+    refused = client.post("/v1/models", files={"file": ("m.onnx", ONNX)}, headers=people["mal"])
+    check_problem(refused, "quota-exceeded", 429, "GB of files")
+    assert not [one for one in settings.store_folder.rglob("*") if one.is_file()]
 
 
 def test_one_owner_leaves_places_for_streams_to_the_others(

@@ -216,6 +216,8 @@ def intake(context: Context, caller: Who | None = None) -> Intake:
 
 def _take_file(context: Context, caller: Who, key: str | None, form: FormData) -> JSONResponse:
     uploads, entry, options, name = _parts(form)
+    with context.database.begin() as tx:  # what is kept of one who may keep no more would lie there until it is swept
+        check_quotas(tx, caller.owner, context.options.quotas)
     if len(uploads) == 1 and not (uploads[0].filename or "").endswith(".safetensors"):
         upload = uploads[0]
         model = model_file(intake(context, caller), upload.file, upload.filename or "", entry, name, options)
