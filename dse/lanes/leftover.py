@@ -14,7 +14,7 @@ from penstock.compiler.platforms import Resources
 from penstock.dse.lanes.factors import Lanes
 
 Alongside = Callable[[Mapping[str, Lanes], float], Mapping[str, Lanes]]
-Area = Callable[[str, Lanes], tuple[int, int, int]]
+AreaOf = Callable[[str, Lanes], tuple[int, int, int]]
 """DSPs, LUTs and counted lanes of a kernel with these lanes."""
 
 
@@ -36,7 +36,7 @@ class _Offer:
 
 
 def with_leftover(
-    found: Mapping[str, Lanes], kinds: Sequence[Alike], area: Area, limits: Resources, most_lanes: int | None
+    found: Mapping[str, Lanes], kinds: Sequence[Alike], area: AreaOf, limits: Resources, most_lanes: int | None
 ) -> dict[str, Lanes]:
     """Lanes as they were found, and more while they are within the limits."""
     lanes, faster = dict(found), [1.0] * len(kinds)

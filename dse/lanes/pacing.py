@@ -20,7 +20,8 @@ from penstock.compiler.schedule import OperatorLibrary
 from penstock.compiler.transforms.pad_dims import Dims
 from penstock.dse.lanes.binding import paired_dims
 from penstock.dse.lanes.costs import KnownLanes, LaneCosts
-from penstock.dse.lanes.factors import Lanes, cheapest, pareto_lanes, useful_factors
+from penstock.dse.lanes.factors import Lanes, pareto_lanes
+from penstock.dse.lanes.keeping_up import PacedKernel
 from penstock.dse.lanes.leftover import Alike, Alongside, with_leftover
 from penstock.dse.lanes.mixing import (
     Changeable,
@@ -30,7 +31,7 @@ from penstock.dse.lanes.mixing import (
     slowest_running_sum,
 )
 from penstock.dse.lanes.neighbours import leader_of, shared_dims
-from penstock.dse.lanes.stores import Stores, stands_still, walked_frames
+from penstock.dse.lanes.stores import Stores, passing_by, stands_still, walked_frames
 from penstock.dse.lanes.walks import KernelWalk, kernel_design, walks_of, walks_of_one
 
 Sizes = Mapping[int, int]
@@ -39,52 +40,6 @@ NO_PADDING: Sizes = {}
 MOST_PADDING = 1.06
 _STORED = 3
 """Stages of a running sum besides its adder: the word is loaded, stored, and seen by the next load."""
-
-
-_LARGE, _FEW = 1 << 16, 4
-"""Elements of a tensor that external memory brings, and how often each is used, so that its tokens are to be words."""
-
-
-@dataclass(frozen=True)
-class _Paced:
-    """What the search for a pace asks of a kernel again and again."""
-
-    op: TensorOp
-    leader: str | None
-    """The layer that it walks along with."""
-    shared: tuple[int, ...]
-    """Which of the leader's dims each of its own is."""
-    work: int
-    slowness: float
-    part: float
-    """Of a pace, that it may take."""
-    hurry: int
-    """How many times as fast as that it is beside its leader; 0 where it takes whole tokens."""
-    options: tuple[Lanes, ...]
-    single: Lanes | None
-    """Its lanes, where somebody decided them."""
-    least: Resources
-    """Of one lane."""
-    counts: bool
-    """Whether its lanes are among those of which there may be so many."""
-
-    def keeping_up(self, pace: float, found: Mapping[str, Lanes]) -> Lanes | None:
-        """The fewest lanes that keep up."""
-        if self.single is not None:
-            return self.single
-        if self.leader is None:
-            return cheapest(self.options, pace * self.part / self.slowness)
-        return self._alongside(found[self.leader].unroll, pace * self.part / self.hurry if self.hurry else 0.0)
-
-    def _alongside(self, leading: tuple[int, ...], pace: float) -> Lanes:
-        """As few lanes as keep up, parts of the tokens that the leader sends; at most all of a token."""
-        unroll = [leading[d] for d in self.shared]
-        count = prod(unroll)
-        for d in sorted((d for d, lanes in enumerate(unroll) if lanes > 1), key=lambda d: -unroll[d]):
-            lanes, others = unroll[d], count // unroll[d]
-            unroll[d] = next((n for n in useful_factors(lanes) if self.work <= pace * n * others), lanes)
-            count = others * unroll[d]
-        return Lanes(-(-self.work // count), tuple(unroll))
 
 
 @dataclass(frozen=True)
@@ -215,12 +170,12 @@ class Fitter:
         return paces[high], found
 
     def _more(
-        self, paced: Sequence[_Paced], pace: float, found: Mapping[str, Lanes], limits: Resources
+        self, paced: Sequence[PacedKernel], pace: float, found: Mapping[str, Lanes], limits: Resources
     ) -> dict[str, Lanes]:
         """With what is left shared out among those that multiply and add up: of others, lanes cost little beside what
         stands around them, which is not known here."""
         by_layer = {one.op.layer: one for one in paced}
-        along: dict[str, list[_Paced]] = {}
+        along: dict[str, list[PacedKernel]] = {}
         first: dict[str, str] = {}
         for one in paced:  # what leads stands before what goes along
             first[one.op.layer] = layer = one.op.layer if one.leader is None else first[one.leader]
@@ -251,10 +206,10 @@ class Fitter:
         kinds = [Alike(tuple(ls), by_layer[ls[0]].options, alongside(ls)) for ls in alike.values()]
         return with_leftover(found, kinds, area, limits, self.most_lanes)
 
-    def _paced(self, op: TensorOp, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes) -> _Paced:
+    def _paced(self, op: TensorOp, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes) -> PacedKernel:
         leader, walk = self.leader(op), self._walk(op, walks)
         led, fixed = leader is not None, op.layer in self.fixed
-        return _Paced(
+        return PacedKernel(
             op=op,
             leader=None if leader is None or fixed else leader.layer,
             shared=self._shared[op.layer] if led and not fixed else (),
@@ -326,27 +281,14 @@ class Fitter:
         only = tuple(self._frame_lanes[op.layer].items()) if walk.frame else ()
         paired = paired_dims(op) if self.costs.shared(op).dsp else ()
         paired = tuple(d for d in paired if trips[d] % 2 == 0 and dict(walk.at_most).get(d, 2) > 1)
-        found = pareto_lanes(trips, op.reductions, table, walk.at_most, only, tensors, paired, self._brought[op.layer])
+        found = pareto_lanes(
+            trips, op.reductions, table, walk.at_most, only, tensors, paired, self._brought.get(op.layer, ())
+        )
         return found if self.one is None else tuple(lanes for lanes in found if lanes.count <= most)
 
     @cached_property
     def _brought(self) -> Mapping[str, tuple[int, ...]]:
-        """The loops of each kernel along large tensors that external memory brings, of which it uses each element a few
-        times at most: their tokens pass as fast as they come only if they are whole words, which are powers of two.
-        """
-        graph, has_words = self.graph, not load_platform(self.platform).has_array_arguments
-        found: dict[str, tuple[int, ...]] = {}
-        for op in graph.operations:
-            dims = [
-                tuple([d for d in projected_dims(layout) if d is not None])
-                for value, layout in zip(op.inputs, op.operand_maps, strict=True)
-                if value in graph.arguments and not (graph.is_param(value) and self.weights.at(op.layer) != "stream")
-            ]
-            large = [
-                one for one in dims if (size := prod(op.trips[d] for d in one)) >= _LARGE and op.work <= _FEW * size
-            ]
-            found[op.layer] = tuple(sorted({d for one in large for d in one})) if has_words else ()
-        return found
+        return {} if load_platform(self.platform).has_array_arguments else passing_by(self.graph, self.weights)
 
     @cached_property
     def _frame_lanes(self) -> Mapping[str, Mapping[int, tuple[int, ...]]]:
@@ -354,7 +296,7 @@ class Fitter:
         return frame_lanes(self.graph)
 
     def _lanes(
-        self, paced: Sequence[_Paced], pace: float, walks: Mapping[str, KernelWalk], limits: Resources
+        self, paced: Sequence[PacedKernel], pace: float, walks: Mapping[str, KernelWalk], limits: Resources
     ) -> dict[str, Lanes] | None:
         """The cheapest lanes of every kernel that keep up; None where they do not fit together."""
         found: dict[str, Lanes] = {}

@@ -15,11 +15,15 @@ from math import prod
 from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import WeightStore
+from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.platforms import Resources
 
 _KEPT = 0.5
 """Of the bits of a chip's memories. The rest is for lines, converters and FIFOs, and for blocks that are half full."""
+
+_LARGE, _FEW = 1 << 16, 4
+"""Elements of a tensor, and how often each is used, so that it matters how it comes."""
 
 
 @dataclass(frozen=True)
@@ -68,3 +72,22 @@ def stands_still(op: TensorOp, graph: Graph, stores: Stores) -> bool:
 
 def weight_bits(op: TensorOp, graph: Graph) -> int:
     return sum(tensor_bits(value) for value in op.inputs if graph.is_param(value))
+
+
+def passing_by(graph: Graph, stores: Stores) -> Mapping[str, tuple[int, ...]]:
+    """The loops of kernels along large tensors that external memory brings, of which each element is used a few times.
+
+    Tokens of these pass as fast as they come only if they are whole words of ports, which are powers of two.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for op in graph.operations:
+        walked = [
+            tuple([d for d in projected_dims(layout) if d is not None])
+            for value, layout in zip(op.inputs, op.operand_maps, strict=True)
+            if value in graph.arguments and not (graph.is_param(value) and stores.at(op.layer) != "stream")
+        ]
+        sizes = {dims: prod(op.trips[d] for d in dims) for dims in walked}
+        large = [dims for dims, size in sizes.items() if size >= _LARGE and op.work <= _FEW * size]
+        if large:
+            found[op.layer] = tuple(sorted({d for dims in large for d in dims}))
+    return found

@@ -1,7 +1,7 @@
 """Which die each task stands on: an exact partition, a greedy one to compare with, a picture and a table."""
 
 from penstock.dse.partition.exact import partition, partition_with_memories
-from penstock.dse.partition.graph import Memories, PlacedThing, PlacementGraph, Wires
+from penstock.dse.partition.graph import LargeMemories, PlacedThing, PlacementGraph, Wires
 from penstock.dse.partition.greedy import greedy_partition
 from penstock.dse.partition.of_network import large_memories, placement_graph
 from penstock.dse.partition.picture import partition_svg, partition_table
@@ -10,7 +10,7 @@ from penstock.dse.partition.site import Site, site_of
 
 __all__ = [
     "Wires",
-    "Memories",
+    "LargeMemories",
     "Partition",
     "PlacedThing",
     "PlacementGraph",

@@ -12,7 +12,7 @@ from dataclasses import replace
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import RESOURCE_NAMES, Resources, total
 from penstock.compiler.schedule import MemoryUse
-from penstock.dse.partition.graph import Memories, PlacementGraph
+from penstock.dse.partition.graph import LargeMemories, PlacementGraph
 from penstock.dse.partition.greedy import greedy_partition
 from penstock.dse.partition.result import Partition
 from penstock.dse.partition.site import Site
@@ -62,7 +62,7 @@ def partition(
 def partition_with_memories(
     graph: PlacementGraph,
     site: Site,
-    memories: Sequence[Memories],
+    memories: Sequence[LargeMemories],
     whole: Resources,
     *,
     balance_weight: float = BALANCE_WEIGHT,
@@ -104,7 +104,7 @@ def _elastic_needed(graph: PlacementGraph, site: Site, peak: float) -> bool:
 class _Model:
     """Variables: what stands where, and which connection crosses which link."""
 
-    def __init__(self, graph: PlacementGraph, site: Site, memories: Sequence[Memories] = ()) -> None:
+    def __init__(self, graph: PlacementGraph, site: Site, memories: Sequence[LargeMemories] = ()) -> None:
         self.graph, self.site, self.memories = graph, site, memories
         self.program = LinearProgram("partition")
         self.on: dict[str, dict[str, int]] = {}
@@ -126,7 +126,7 @@ class _Model:
                         self.program.row({**row, crossed: -1.0}, "<=", 0)
                     self.crosses[boundary.name].append((crossed, connection.bits))
 
-    def _counted(self, one: Memories) -> dict[str, list[int]]:
+    def _counted(self, one: LargeMemories) -> dict[str, list[int]]:
         """How many of these stand on each die, by way; none on a die on which their thing does not."""
         found: dict[str, list[int]] = {}
         for die, here in self.on[one.thing].items():

@@ -20,7 +20,7 @@ class PlacedThing:
 
 
 @dataclass(frozen=True)
-class Memories:
+class LargeMemories:
     """Memories of one thing that are alike, not counted among its resources: each may be built in any of these ways."""
 
     thing: str

@@ -8,7 +8,7 @@ from dataclasses import replace
 from penstock.compiler.platforms import Platform, Resources, total
 from penstock.compiler.schedule import MemoryUse, OperatorLibrary
 from penstock.dse.memory.items import stored_items
-from penstock.dse.partition.graph import Memories, PlacedThing, PlacementGraph, Wires
+from penstock.dse.partition.graph import LargeMemories, PlacedThing, PlacementGraph, Wires
 from penstock.profiling.network import TaskChannel, TaskNetwork
 
 FIFO_HANDSHAKE = 2  # valid and ready
@@ -54,7 +54,7 @@ def placement_graph(
 
 def large_memories(
     network: TaskNetwork, library: OperatorLibrary, uses: Mapping[str, MemoryUse], but: Collection[str] = ()
-) -> tuple[Memories, ...]:
+) -> tuple[LargeMemories, ...]:
     """What takes many LUTs or several blocks in `uses`, and not among those `but`; what is alike together."""
     alike: dict[tuple[str, tuple[Resources, ...]], list[tuple[MemoryUse, ...]]] = {}
     for item in stored_items(network, library):
@@ -63,7 +63,7 @@ def large_memories(
             alike.setdefault((item.owner, tuple([use.area for use in ways])), []).append(ways)
     taken = {key: total([uses[ways[0].name].area for ways in members]) for key, members in alike.items()}
     return tuple([
-        Memories(owner, tuple(members))
+        LargeMemories(owner, tuple(members))
         for (owner, areas), members in alike.items()
         if (area := taken[owner, areas]).lut >= _MANY_LUTS or area.bram18 + _BLOCKS_OF_ULTRA * area.uram >= _SEVERAL
     ])  # fmt: skip

@@ -16,7 +16,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import DieLink, Platform, Resources, load_platform, parse_platform
 from penstock.compiler.schedule import MemoryShape, MemoryUse
 from penstock.dse.partition import (
-    Memories,
+    LargeMemories,
     Partition,
     PlacedThing,
     PlacementGraph,
@@ -202,14 +202,14 @@ def test_picture_and_table_show_dies_links_and_tasks():
     assert all(f"t{i}" in text for i in range(24))
 
 
-def loads(count: int, near: str) -> tuple[PlacementGraph, tuple[Memories, ...]]:
+def loads(count: int, near: str) -> tuple[PlacementGraph, tuple[LargeMemories, ...]]:
     """Tasks beside external memory with a FIFO each, which may be block RAM or UltraRAM."""
     shape = MemoryShape(4096, 512)
     ways = {"bram": Resources(bram18=114), "uram": Resources(uram=8)}
     things = tuple([PlacedThing(f"load{n}", Resources(lut=100), near) for n in range(count)])
     memories = tuple([
-        Memories(one.name, (tuple([MemoryUse(f"{one.name}.fifo", shape, kind, area) for kind, area in ways.items()]),))
-        for one in things
+        LargeMemories(name, (tuple([MemoryUse(f"{name}.fifo", shape, kind, area) for kind, area in ways.items()]),))
+        for name in (one.name for one in things)
     ])  # fmt: skip
     return PlacementGraph(things, ()), memories
 

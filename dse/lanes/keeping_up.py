@@ -1,0 +1,53 @@
+"""One kernel of a design at a pace: the fewest lanes with which it keeps up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.platforms import Resources
+from penstock.dse.lanes.factors import Lanes, cheapest, useful_factors
+
+
+@dataclass(frozen=True)
+class PacedKernel:
+    """What the search for a pace asks of a kernel again and again."""
+
+    op: TensorOp
+    leader: str | None
+    """The layer that it walks along with."""
+    shared: tuple[int, ...]
+    """Which of the leader's dims each of its own is."""
+    work: int
+    slowness: float
+    part: float
+    """Of a pace, that it may take."""
+    hurry: int
+    """How many times as fast as that it is beside its leader; 0 where it takes whole tokens."""
+    options: tuple[Lanes, ...]
+    single: Lanes | None
+    """Its lanes, where somebody decided them."""
+    least: Resources
+    """Of one lane."""
+    counts: bool
+    """Whether its lanes are among those of which there may be so many."""
+
+    def keeping_up(self, pace: float, found: Mapping[str, Lanes]) -> Lanes | None:
+        """The fewest lanes that keep up."""
+        if self.single is not None:
+            return self.single
+        if self.leader is None:
+            return cheapest(self.options, pace * self.part / self.slowness)
+        return self._alongside(found[self.leader].unroll, pace * self.part / self.hurry if self.hurry else 0.0)
+
+    def _alongside(self, leading: tuple[int, ...], pace: float) -> Lanes:
+        """As few lanes as keep up, parts of the tokens that the leader sends; at most all of a token."""
+        unroll = [leading[d] for d in self.shared]
+        count = prod(unroll)
+        for d in sorted((d for d, lanes in enumerate(unroll) if lanes > 1), key=lambda d: -unroll[d]):
+            lanes, others = unroll[d], count // unroll[d]
+            unroll[d] = next((n for n in useful_factors(lanes) if self.work <= pace * n * others), lanes)
+            count = others * unroll[d]
+        return Lanes(-(-self.work // count), tuple(unroll))
