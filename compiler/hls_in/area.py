@@ -101,7 +101,10 @@ def _integer_products(item: Pipeline | Straight, timed: Timed, delays: Delays) -
     rows = Count(
         delays.library.find("arith.muli", min(64, max(arg.bits for arg in node.args)))
         for node in found.starts
-        if node.op == "mul" and node.kind == "int" and node.linear is None and not any(a.constant for a in node.args)
+        if node.op == "mul"
+        and node.kind in ("int", "fixed")
+        and node.linear is None
+        and not any(a.constant for a in node.args)
     )
     for row, uses in rows.items():
         yield row, -(-uses // max(1, found.ii))

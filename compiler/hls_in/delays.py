@@ -68,7 +68,7 @@ class Delays:
         row = self.row(node, quick)
         if row is not None:
             return row.latency
-        return _MAC_STAGES if node.kind == "int" and node.op == "mul" and node.linear is None and node.bits > 18 else 0
+        return _MAC_STAGES if _is_product(node) and max(arg.bits for arg in node.args) > 18 else 0
 
     def loop_latency(self, nodes: list[KernelValue], quick: bool, register: bool) -> int:
         """Cycles around a cycle of dependences through these operators.
@@ -131,6 +131,10 @@ class Delays:
     def counts(self, node: KernelValue) -> bool:
         """Whether a node makes the pipeline longer."""
         return node.op in ("load", "store", "take", "put", "select", "fcompare", "phi") or self.row(node) is not None
+
+
+def _is_product(node: KernelValue) -> bool:
+    return node.op == "mul" and node.kind in ("int", "fixed") and node.linear is None
 
 
 def delays_for(clock_mhz: float, reassociate: bool = True, family: str = "vitis-ultrascale-plus") -> Delays:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from penstock.compiler.errors import Mistakes, PenstockError, nearest
@@ -14,7 +15,7 @@ from penstock.compiler.hls_in.records import Region
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.syntax import Tree
 
-Directed = dict[str, tuple[dict[int, tuple[str, int]], dict[int, tuple[str, int]]]]
+Directed = dict[tuple[str, str], tuple[dict[int, tuple[str, int]], dict[int, tuple[str, int]]]]
 
 
 class PragmaWalk(ExpressionWalk):
@@ -50,10 +51,12 @@ class PragmaWalk(ExpressionWalk):
         if inner[0] == "pointer" and name in depths:
             inner = ["array", depths[name], inner[1]]
         if inner[0] == "pointer":
-            raise unsupported(
-                place, f"the pointer {name!r} without a size",
-                f"declare it as an array, {name}[N], or give `#pragma HLS INTERFACE m_axi port={name} depth=N`",
-            )  # fmt: skip
+            made = self._made(name, ["array", 1, inner[1]], place, argument=True)
+            if isinstance(made, ArrayView):
+                made.array.unsized = (
+                    f"declare it as an array, {name}[N], or give `#pragma HLS INTERFACE m_axi port={name} depth=N`"
+                )
+            return made
         kind = kind_of(inner)
         if kind is not None:
             return Slot(name, *kind, self.graph.fresh("input", *kind))
@@ -87,7 +90,7 @@ class PragmaWalk(ExpressionWalk):
             if isinstance(target, (Slot, ArrayView, StreamView)):
                 self.scope.names[name] = target
                 return
-        key = (*place, *self._instance())
+        key = (*place, name, *self._instance())
         if key not in self._kept:
             self._kept[key] = self._made(name, type_, place, argument=False, init=init, constant=constant)
         self.scope.names[name] = self._kept[key]
@@ -101,7 +104,10 @@ class PragmaWalk(ExpressionWalk):
     ) -> Binding:
         dims: list[int] = []
         inner = type_
-        while inner[0] == "array":
+        lanes: list[int] = []
+        while inner[0] in ("array", "lanes"):
+            if inner[0] == "lanes":
+                lanes.append(len(dims))
             if inner[1] is None:
                 raise unsupported(place, f"the array {name!r} without a length", f"declare it as {name}[N]")
             dims.append(inner[1])
@@ -119,8 +125,9 @@ class PragmaWalk(ExpressionWalk):
         if inner[0] == "int" and inner[1] > 1 and not inner[2] and not constant:
             self.beyond.append((where(place), f"the array {name!r} of integers without a sign"))
         array = KernelArray(name, tuple(dims), *kind, where(place), argument, constant)
-        if array.where in self.directed:
-            array.partition, array.reshape = map(dict, self.directed[array.where])
+        array.partition |= {d: ("complete", dims[d]) for d in lanes}
+        if (array.where, name) in self.directed:
+            array.partition, array.reshape = map(dict, self.directed[array.where, name])
         if init is not None and init[0] == "list":
             values = self._values(init)
             if constant and len(values) == array.words:
@@ -159,13 +166,19 @@ class PragmaWalk(ExpressionWalk):
     def apply(self, p: Pragma) -> None:
         """A pragma that names a variable, once that is declared."""
         name = p.options.get("variable", "").partition("[")[0]
+        known: list[str] = []
+        scope = self.scope
+        while scope is not None:
+            known += scope.names
+            scope = scope.around
         binding = self.scope.find(name)
+        fields = dict.fromkeys(one for one in known if one.startswith(f"{name}.")) if binding is None else {}
+        for field in fields:
+            with self.mistakes.noted():
+                self.apply(replace(p, options={**p.options, "variable": field}))
         if binding is None:
-            known: list[str] = []
-            scope = self.scope
-            while scope is not None:
-                known += scope.names
-                scope = scope.around
+            if fields:
+                return
             raise PenstockError(
                 code="bad-pragma", what=f"#pragma HLS {p.kind} names {name!r}, which is no variable here",
                 where=shown(p.where), hint=nearest(name, known, "name a variable that is declared before it"),
@@ -200,4 +213,4 @@ class PragmaWalk(ExpressionWalk):
             into[d] = (way, factor)
             if p.kind == "array_partition":
                 array.directives[d] = shown(p.where)
-        self.directed[array.where] = dict(array.partition), dict(array.reshape)
+        self.directed[array.where, array.name] = dict(array.partition), dict(array.reshape)

@@ -108,6 +108,13 @@ class Elaborator(Nests):
                     arguments.append((name, binding.array if isinstance(binding, ArrayView) else binding.streams))
         self.loop_numbers |= number_loops(function[6])
         body = self.function_body(function)
+        for array in self.arrays:
+            if array.unsized and array not in self.touched:
+                with self.mistakes.noted():
+                    raise PenstockError(
+                        code="unsupported-source", what=f"the pointer {array.name!r} without a size is not supported",
+                        where=array.where, hint=array.unsized,
+                    )  # fmt: skip
         self.mistakes.raise_first()
         s_axilite = any("s_axilite" in p.options and p.options.get("port") == "return" for p in interface)
         axi = frozenset(p.options.get("port", "") for p in interface if "m_axi" in p.options)

@@ -7,6 +7,7 @@ import struct
 from abc import ABC, abstractmethod
 from typing import Any
 
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.bindings import (
     INSTEAD,
     ArrayView,
@@ -73,6 +74,8 @@ class ExpressionWalk(ABC):
                 return self._read(tree)
             case "binary":
                 return self._binary(tree)
+            case "unary" if tree[2] == "*":
+                return self._read(self._pointed(tree))
             case "unary":
                 return self._unary(tree)
             case "choice":
@@ -116,7 +119,7 @@ class ExpressionWalk(ABC):
                 if node.constant:
                     return self.graph.constant(int(node.value or 0), "int", bits)
                 if bits < node.bits and _varies(node):
-                    self.beyond.append((str(node.line), f"an integer of {node.bits} bits that is cut to {bits}"))
+                    return self.graph.apply("convert", (node,), "int", bits, node.line)
                 return node
             if node.constant:
                 return self.graph.constant(int(node.value or 0), "int", bits)
@@ -173,10 +176,17 @@ class ExpressionWalk(ABC):
         if kind in ("int", "bool"):
             declared = kind_of(type_)
             kind, bits = "int", declared[1] if declared is not None else bits
+            bits = min(bits, _natural(sign, left, right))
+        elif kind == "fixed":
+            bits = max(bits, _natural(sign, left, right))
         return self.graph.operate(_SIGNS[sign], left, right, kind, bits, line)
 
     def _alike(self, left: KernelValue, right: KernelValue) -> tuple[KernelValue, KernelValue]:
         """The usual conversions, for operands that the front end left as they are."""
+        for one, other in ((left, right), (right, left)):
+            if one.kind == "fixed" and other.constant and other.kind != "fixed":
+                found = self.graph.constant(float(other.value or 0), "fixed", one.bits)
+                return (left, found) if one is left else (found, right)
         order = ("bool", "int", "fixed", "half", "float", "double")
         wide = left if order.index(left.kind) >= order.index(right.kind) else right
         if left.kind != right.kind and wide.kind in _REAL:
@@ -218,10 +228,22 @@ class ExpressionWalk(ABC):
             )
         raise unsupported(place, f"the operator {sign} (a pointer)", "index the array itself")
 
+    def _pointed(self, tree: Tree) -> Tree:
+        """*p and *(p + i) as the words that they are."""
+        inner = tree[3]
+        while inner[0] == "cast":
+            inner = inner[3]
+        index: Tree = ["literal", tree[1], 0, ["int", 32, True]]
+        if inner[0] == "binary" and inner[2] == "+":
+            inner, index = inner[3], inner[4]
+        return ["index", tree[1], inner, index]
+
     def target(self, tree: Tree) -> Slot | tuple[ArrayView, tuple[KernelValue, ...]] | StreamView | ArrayView:
         """What an expression names: a variable, a word of an array, a stream, a part of an array."""
         if tree[0] == "cast":
             return self.target(tree[3])
+        if tree[0] == "unary" and tree[2] == "*":
+            return self.target(self._pointed(tree))
         if tree[0] == "name":
             found = self.scope.find(tree[2])
             if found is None:
@@ -240,6 +262,11 @@ class ExpressionWalk(ABC):
                 return StreamView(base.streams, (*base.prefix, index))
             if isinstance(base, ArrayView):
                 whole = (*base.prefix, index)
+                if base.array.unsized and index.value != 0:
+                    raise PenstockError(
+                        code="unsupported-source", what=f"the pointer {base.array.name!r} without a size is not supported",
+                        where=base.array.where, hint=base.array.unsized,
+                    )  # fmt: skip
                 if len(whole) < len(base.array.dims):
                     return ArrayView(base.array, whole)
                 return ArrayView(base.array), whole
@@ -327,6 +354,18 @@ def _indexed(tree: Tree) -> Tree:
     """A call of operator[] as the index that it is."""
     operands: Tree = tree[3]
     return ["index", tree[1], *operands]
+
+
+def _natural(sign: str, left: KernelValue, right: KernelValue) -> int:
+    """Bits that every result fits into, whatever the type that C++ computes in: the tool takes no more."""
+    wide = max(left.bits, right.bits)
+    match sign:
+        case "*":
+            return left.bits + right.bits
+        case "+" | "-":
+            return wide + 1
+        case _:
+            return 64
 
 
 def _varies(node: KernelValue) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.bindings import (
@@ -26,6 +27,9 @@ from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.pragmas import Pragma
 from penstock.compiler.hls_in.records import Called, DataflowRegion, KernelTask, Pipeline, Region, Straight
 from penstock.compiler.hls_in.syntax import Tree, calls_in, loops_in, number_loops, statements_of, unlabelled
+
+COPIES = ("memcpy", "memset")
+"""Functions of the library that become loops."""
 
 
 class Abandon(Exception):
@@ -121,6 +125,9 @@ class Functions(PragmaWalk):
                 body = self.region(partial(self.statement, statement))
                 if not body:
                     continue
+                if inner[0] == "for" and all(isinstance(part, Called) for part in body):  # unrolled: a task a call
+                    tasks += [KernelTask(p.name, p.body, where(inner[1])) for p in body if isinstance(p, Called)]
+                    continue
                 called = next(calls_in(inner), None) if inner[0] == "expression" else None
                 task = called or f"Loop_{label or f'VITIS_LOOP_{inner[1][1]}'}_proc"
                 if called and len(body) == 1 and isinstance(body[0], Called):
@@ -196,8 +203,47 @@ class Functions(PragmaWalk):
         others = [self.functions[name] for name in calls_in(function[6]) if name in self.functions]
         return any(self._has_loops(other, depth + 1) for other in others)
 
+    @abstractmethod
+    def loop_of(self, tree: Tree, label: str) -> None: ...
+
+    def _copied(self, place: list[Any], name: str, arguments: list[Tree]) -> KernelValue:
+        """memcpy and memset as the loops over words that they become."""
+        (into, first), value = self._from(arguments[0]), arguments[1]
+        size = self.value(arguments[2]).value
+        target = self.target(into)
+        if size is None or not isinstance(target, ArrayView) or len(target.prefix) + 1 != len(target.array.dims):
+            hint = "give a constant size and arrays of one dimension, or write a loop over the words"
+            raise unsupported(place, f"this {name}", hint)
+        counter, number = f"{name}_word", ["int", 32, True]
+        start: Tree = ["literal", place, 0, number]
+        words: Tree = ["literal", place, int(size) * 8 // max(8, target.array.bits), number]
+        step: Tree = ["name", place, counter]
+
+        def word(array: Tree, offset: Tree | None) -> Tree:
+            return ["index", place, array, step if offset is None else ["binary", place, "+", offset, step, number]]
+
+        if name == "memcpy":
+            value = word(*self._from(arguments[1]))
+        body: Tree = ["expression", place, ["binary", place, "=", word(into, first), value, number]]
+        head: Tree = ["group", place, [["declare", place, counter, number, start, False, False]]]
+        condition: Tree = ["binary", place, "<", step, words, number]
+        self.loop_of(["for", place, head, condition, ["unary", place, "++", step, number], body, place[1]], name)
+        return self.graph.constant(0)
+
+    def _from(self, tree: Tree) -> tuple[Tree, Tree | None]:
+        """An array, and from which word of it on."""
+        while tree[0] == "cast":
+            tree = tree[3]
+        if tree[0] == "binary" and tree[2] == "+":
+            return tree[3], tree[4]
+        if tree[0] == "unary" and tree[2] == "&" and tree[3][0] == "index":
+            return tree[3][2], tree[3][3]
+        return tree, None
+
     def _library(self, tree: Tree) -> KernelValue:
         _, place, name, arguments, _, type_ = tree
+        if name in COPIES and len(arguments) == 3:
+            return self._copied(place, name, arguments)
         base = name[:-1] if name.endswith("f") and name[:-1] in (*FUNCTIONS, "fmax", "fmin") else name
         if name in ("assert", "printf", "__assert_fail"):
             return self.graph.constant(0)

@@ -168,7 +168,12 @@ class ValueGraph:
             node = KernelValue("compare", (left, right), "bool", 1, linear=None, comparison=sign, line=line)
             return self._one(("compare", sign, difference), node)
         node = KernelValue(
-            "compare" if left.kind == "int" else "fcompare", (left, right), "bool", 1, comparison=sign, line=line
+            "fcompare" if left.kind in ("half", "float", "double") else "compare",
+            (left, right),
+            "bool",
+            1,
+            comparison=sign,
+            line=line,
         )
         return self._one(("compare", sign, left, right), node)
 

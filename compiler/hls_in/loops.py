@@ -10,7 +10,10 @@ from penstock.compiler.hls_in.bindings import unsupported
 from penstock.compiler.hls_in.pragmas import Pragma
 from penstock.compiler.hls_in.syntax import Tree
 
-_LOOPS = "give the loop constant bounds, and put the changing bound into a condition inside it"
+_LOOPS = (
+    "give the loop constant bounds, and put the changing bound into a condition inside it, or say for the cycles how "
+    "often it goes round: #pragma HLS LOOP_TRIPCOUNT max=N"
+)
 MOST_UNROLLED = 65536
 NAMING = ("array_partition", "array_reshape", "stream", "bind_storage", "resource")
 """Pragmas that name a variable."""
@@ -25,6 +28,8 @@ class Head:
     first: int
     step: int
     trip: int
+    told: bool = False
+    """A pragma says how often, not the source."""
 
     @property
     def end(self) -> int:
@@ -32,8 +37,8 @@ class Head:
         return self.first + self.trip * self.step
 
 
-def head_of(tree: Tree, constant: Callable[[Tree], int | None]) -> Head:
-    """A loop's head, if its bounds are constants where it stands."""
+def head_of(tree: Tree, constant: Callable[[Tree], int | None], said: int | None = None) -> Head:
+    """A loop's head, if its bounds are constants where it stands, or a pragma has `said` how often it goes round."""
     _, place, start, condition, step, _, _ = tree
     variable, declared, first_tree = _start(start, place)
     first = constant(first_tree)
@@ -48,6 +53,8 @@ def head_of(tree: Tree, constant: Callable[[Tree], int | None]) -> Head:
             raise unsupported(place, f"a loop that does not compare its own variable {variable!r}", _LOOPS)
     bound = constant(right)
     by = _step(step, variable, constant)
+    if bound is None and said is not None and first is not None and by:
+        return Head(variable, declared, first, by, said, told=True)
     if first is None or bound is None or by is None or by == 0:
         raise unsupported(place, f"a trip count of the loop over {variable!r} that is no constant", _LOOPS)
     span = bound - first if by > 0 else first - bound

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable
 
 from penstock.compiler.hls_in.bindings import NameScope, Slot, StreamView, kind_of, unsupported, where
-from penstock.compiler.hls_in.functions import Functions
+from penstock.compiler.hls_in.functions import COPIES, Functions
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.loops import MOST_UNROLLED, NAMING, Head, head_of
 from penstock.compiler.hls_in.parsing import shown
@@ -47,8 +47,15 @@ class Nests(Functions):
         node = self.value(tree)
         return int(node.value) if node.value is not None else None
 
+    def _head(self, tree: Tree) -> Head:
+        said = self.asked(tree[5], "loop_tripcount")
+        head = head_of(tree, self._constant, said.number("max", self.constants()) if said is not None else None)
+        if head.told:
+            self.beyond.append((where(tree[1]), f"a loop over {head.variable!r} that data end"))
+        return head
+
     def loop_of(self, tree: Tree, label: str) -> None:
-        head = head_of(tree, self._constant)
+        head = self._head(tree)
         unroll = self.asked(tree[5], "unroll")
         factor = unroll.number("factor", self.constants()) if unroll is not None else None
         whole = self.items is None or (unroll is not None and factor is None) or (factor or 0) >= head.trip
@@ -116,7 +123,9 @@ class Nests(Functions):
             if asked is not None and "off" not in asked.options:
                 return self._pipeline(chain, names, asked)
             staying = self._staying(body)
-            calls = [c for c in calls_in(body) if c in self.functions and self._has_loops(self.functions[c])]
+            calls = [
+                c for c in calls_in(body) if c in COPIES or (c in self.functions and self._has_loops(self.functions[c]))
+            ]
             if not staying and not calls:
                 return self._pipeline(chain, names, None)
             if len(staying) != 1 or calls or not self._flattens(chain, staying[0]):
@@ -136,11 +145,11 @@ class Nests(Functions):
         unroll = self.asked(inner[5], "unroll")
         if unroll is None or "factor" not in unroll.options:
             return True
-        head = head_of(inner, self._constant)
+        head = self._head(inner)
         return head.trip % (unroll.number("factor", self.constants()) or 1) == 0
 
     def _around(self, tree: Tree, name: str) -> Again:
-        head = head_of(tree, self._constant)
+        head = self._head(tree)
         counter = Counter(name, head.trip)
         dataflow = self.asked(tree[5], "dataflow")
         own = variable_of(tree)
@@ -169,7 +178,7 @@ class Nests(Functions):
     def _pipeline(self, chain: list[Tree], names: list[str], asked: Pragma | None) -> Pipeline:
         graph, memories, items, path = self.graph, self.memories, self.items, self.path
         target = asked.number("ii", self.constants()) if asked is not None else None
-        heads = [head_of(tree, self._constant) for tree in chain]
+        heads = [self._head(tree) for tree in chain]
         unroll = self.asked(chain[-1][5], "unroll")
         factor = (unroll.number("factor", self.constants()) or 1) if unroll is not None else 1
         trips = [head.trip for head in heads]

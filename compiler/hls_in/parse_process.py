@@ -7,12 +7,17 @@ with its place, so that whoever reads the tree can report all of them at once.
 
 from __future__ import annotations
 
+import itertools
 import json
 import resource
 import sys
+from collections.abc import Iterator
 from ctypes import c_double, c_int, c_longlong
 from importlib import import_module
 from typing import Any
+
+from penstock.compiler.hls_in.parse_records import RecordReader, Ref, chain, full_name
+from penstock.compiler.hls_in.syntax import names_in
 
 # its Python side has no types
 cindex: Any = import_module("clang.cindex")
@@ -52,14 +57,35 @@ for _name, _takes, _gives in (
     getattr(_lib, _name).argtypes, getattr(_lib, _name).restype = [_takes], _gives
 
 
+def unchained(tree: SyntaxList) -> Iterator[SyntaxList]:
+    """The expressions between commas."""
+    if tree[0] == "binary" and tree[2] == ",":
+        yield from unchained(tree[3])
+        yield from unchained(tree[4])
+    else:
+        yield tree
+
+
+def _converts(cursor: ClangCursor) -> bool:
+    """Whether an expression is a number of any width as one of C++."""
+    while cursor.kind == CursorKind.UNEXPOSED_EXPR:
+        inner = [child for child in cursor.get_children() if child.kind.is_expression()]
+        if len(inner) != 1:
+            return False
+        cursor = inner[0]
+    target = cursor.referenced if cursor.kind == CursorKind.CALL_EXPR else None
+    return target is not None and target.kind == CursorKind.CONVERSION_FUNCTION
+
+
 class TooLarge(Exception):
     pass
 
 
-class SyntaxReader:
+class SyntaxReader(RecordReader):
     """One translation unit's functions, tables and types as nested lists: [kind, place, ...]."""
 
     def __init__(self, files: set[str]) -> None:
+        super().__init__()
         self.files = files
         self.nodes = 0
 
@@ -73,9 +99,11 @@ class SyntaxReader:
             elif cursor.kind in (CursorKind.FUNCTION_DECL, CursorKind.FUNCTION_TEMPLATE):
                 found.append(self.function(cursor))
             elif cursor.kind == CursorKind.VAR_DECL:
-                found.append(self.declaration(cursor))
+                found += self.declarations(cursor)
             elif cursor.kind in (CursorKind.STRUCT_DECL, CursorKind.CLASS_DECL):
                 found.append(self.record(cursor))
+                methods = (CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR)
+                found += [self.function(c) for c in cursor.get_children() if c.kind in methods and c.is_definition()]
         return found
 
     def place(self, cursor: ClangCursor) -> list[Any]:
@@ -90,20 +118,39 @@ class SyntaxReader:
 
     def function(self, cursor: ClangCursor) -> SyntaxList:
         children = list(cursor.get_children())
-        parameters = [
-            [child.spelling, self.type(child.type), self.place(child)]
-            for child in children
-            if child.kind == CursorKind.PARM_DECL
-        ]
+        name, place = cursor.spelling, self.place(cursor)
+        parameters: list[SyntaxList] = []
+        if cursor.kind in (CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR):
+            name = full_name(cursor)
+            own = self.leaves(cursor.semantic_parent.type) or []
+            parameters += [["this" + suffix, ["reference", type_], place] for suffix, type_ in own]
+        if self.paths(cursor.result_type) is not None:
+            given = self.leaves(cursor.result_type) or []
+            parameters += [["return" + suffix, ["reference", type_], place] for suffix, type_ in given]
+        for child in children:
+            if child.kind == CursorKind.PARM_DECL:
+                parts = self.leaves(child.type) or [("", self.type(child.type))]
+                parameters += [[child.spelling + suffix, type_, self.place(child)] for suffix, type_ in parts]
         templates = [
             child.spelling for child in children
             if child.kind in (CursorKind.TEMPLATE_NON_TYPE_PARAMETER, CursorKind.TEMPLATE_TYPE_PARAMETER)
         ]  # fmt: skip
         body = next((child for child in children if child.kind == CursorKind.COMPOUND_STMT), None)
-        return [
-            "function", self.place(cursor), cursor.spelling, parameters, self.type(cursor.result_type), templates,
-            self.statement(body) if body is not None else None,
-        ]  # fmt: skip
+        read = self.statement(body) if body is not None else None
+        if read is not None and cursor.kind == CursorKind.CONSTRUCTOR:
+            read[3] = [*self.first_values(children), *read[3]]
+        return ["function", place, name, parameters, self.type(cursor.result_type), templates, read]
+
+    def first_values(self, children: list[ClangCursor]) -> list[SyntaxList]:
+        """What a constructor sets its fields to before its body."""
+        found: list[SyntaxList] = []
+        for field, value in itertools.pairwise(children):
+            if field.kind == CursorKind.MEMBER_REF:
+                place = self.place(value)
+                target = ["name", place, f"this.{field.spelling}"]
+                pair = ["binary", place, "=", target, self.expression(value), ["int", 32, True]]
+                found.append(["expression", place, pair])
+        return found
 
     def record(self, cursor: ClangCursor) -> SyntaxList:
         children = list(cursor.get_children())
@@ -138,11 +185,18 @@ class SyntaxReader:
     def statement(self, cursor: ClangCursor) -> SyntaxList:
         kind = cursor.kind
         if kind == CursorKind.COMPOUND_STMT:
-            last = cursor.extent.end.line
-            return ["block", self.place(cursor), last, [self.statement(child) for child in cursor.get_children()]]
+            return self.block(cursor, list(cursor.get_children()))
         if kind == CursorKind.DECL_STMT:
-            parts = [self.declaration(c) for c in cursor.get_children() if c.kind == CursorKind.VAR_DECL]
-            return ["group", self.place(cursor), parts]
+            variables = [c for c in cursor.get_children() if c.kind == CursorKind.VAR_DECL]
+            declared: list[SyntaxList] = []
+            for one in variables:
+                if self.leaves(one.type) is None:
+                    declared.append(self.declaration(one))
+                else:
+                    self.pending += self.record_declaration(one)
+            return ["group", self.place(cursor), declared]
+        if kind == CursorKind.SWITCH_STMT:
+            return self.switch(cursor)
         if kind == CursorKind.LABEL_STMT:
             return ["label", self.place(cursor), cursor.spelling, self.statement(next(iter(cursor.get_children())))]
         if kind == CursorKind.FOR_STMT:
@@ -151,23 +205,116 @@ class SyntaxReader:
                 return self.bad(cursor, "a for loop that lacks its start, condition or step")
             start, condition, step, body = parts
             return [
-                "for", self.place(cursor), self.statement(start), self.expression(condition), self.expression(step),
-                self.statement(body), cursor.extent.end.line,
+                "for", self.place(cursor), self.loop_start(start, condition), self.expression(condition),
+                self.expression(step), self.single(body), cursor.extent.end.line,
             ]  # fmt: skip
         if kind == CursorKind.IF_STMT:
             parts = list(cursor.get_children())
             return [
-                "if", self.place(cursor), self.expression(parts[0]), self.statement(parts[1]),
-                self.statement(parts[2]) if len(parts) > 2 else None,
+                "if", self.place(cursor), self.expression(parts[0]), self.single(parts[1]),
+                self.single(parts[2]) if len(parts) > 2 else None,
             ]  # fmt: skip
         if kind == CursorKind.RETURN_STMT:
             parts = list(cursor.get_children())
+            wanted = self.paths(parts[0].type) if parts else None
+            if wanted is not None:
+                place, values = self.place(cursor), self.numbers(parts[0], wanted) or {}
+                into = Ref("return")
+                for path, value in values.items():
+                    pair = ["binary", place, "=", into.tree(place, path), value, ["int", 32, True]]
+                    self.pending.append(["expression", place, pair])
+                return ["return", place, None]
             return ["return", self.place(cursor), self.expression(parts[0]) if parts else None]
         if kind == CursorKind.NULL_STMT:
             return ["group", self.place(cursor), []]
         if kind.is_expression():
             return ["expression", self.place(cursor), self.expression(cursor)]
         return self.bad(cursor, kind.name.lower().removesuffix("_stmt") + " statement")
+
+    def block(self, cursor: ClangCursor, children: list[ClangCursor]) -> SyntaxList:
+        around, self.pending = self.pending, []
+        found: list[SyntaxList] = []
+        for child in children:
+            statement = self.statement(child)
+            found += [*self.pending, statement]
+            self.pending = []
+        self.pending = around
+        return ["block", self.place(cursor), cursor.extent.end.line, found]
+
+    def single(self, cursor: ClangCursor) -> SyntaxList:
+        """A statement that may need others before it, where one alone may stand."""
+        around, self.pending = self.pending, []
+        statement = self.statement(cursor)
+        if self.pending:
+            statement = ["block", self.place(cursor), cursor.extent.end.line, [*self.pending, statement]]
+        self.pending = around
+        return statement
+
+    def loop_start(self, start: ClangCursor, condition: ClangCursor) -> SyntaxList:
+        """Of several variables that a loop's head sets, the one that its condition looks at; the others before it."""
+        place, read = self.place(start), self.statement(start)
+        looked_at = set(names_in(self.expression(condition)))
+        if read[0] == "group" and len(read[2]) > 1:
+            own = [part for part in read[2] if part[2] in looked_at]
+            if len(own) == 1:
+                self.pending += [["group", place, [part]] for part in read[2] if part is not own[0]]
+                return ["group", place, own]
+        elif read[0] == "expression" and read[2][0] == "binary" and read[2][2] == ",":
+            parts = list(unchained(read[2]))
+            own = [part for part in parts if part[0] == "binary" and set(names_in(part[3])) & looked_at]
+            if len(own) == 1:
+                self.pending += [["expression", place, part] for part in parts if part is not own[0]]
+                return ["expression", place, own[0]]
+        return read
+
+    def switch(self, cursor: ClangCursor) -> SyntaxList:
+        """A switch whose cases end in a break or return, as conditions."""
+        place = self.place(cursor)
+        chosen, body = list(cursor.get_children())
+        if body.kind != CursorKind.COMPOUND_STMT:
+            return self.bad(cursor, "switch statement")
+        cases: list[tuple[list[SyntaxList], bool, list[ClangCursor]]] = []
+        for child in body.get_children():
+            labels: list[SyntaxList] = []
+            default = False
+            fresh = child.kind in (CursorKind.CASE_STMT, CursorKind.DEFAULT_STMT)
+            while child.kind in (CursorKind.CASE_STMT, CursorKind.DEFAULT_STMT):
+                inner = list(child.get_children())
+                default |= child.kind == CursorKind.DEFAULT_STMT
+                labels += [self.expression(inner[0])] if child.kind == CursorKind.CASE_STMT else []
+                child = inner[-1]
+            if fresh:
+                cases.append((labels, default, [child]))
+            elif cases:
+                cases[-1][2].append(child)
+        ends = (CursorKind.BREAK_STMT, CursorKind.RETURN_STMT)
+        if any(not part[2] or part[2][-1].kind not in ends for part in cases[:-1]):
+            return self.bad(cursor, "switch statement with a case that falls through")
+        found: SyntaxList | None = None
+        for labels, default, statements in sorted(cases, key=lambda case: not case[1]):
+            inside = self.block(cursor, [s for s in statements if s.kind != CursorKind.BREAK_STMT])
+            if default:
+                found = inside
+                continue
+            equal: SyntaxList | None = None
+            for label in labels:
+                one = ["binary", place, "==", self.expression(chosen), label, ["int", 1, False]]
+                equal = one if equal is None else ["binary", place, "||", equal, one, ["int", 1, False]]
+            found = ["if", place, equal, inside, found]
+        return found if found is not None else ["group", place, []]
+
+    def declarations(self, cursor: ClangCursor) -> list[SyntaxList]:
+        """A variable outside of functions; a struct is its fields."""
+        if self.leaves(cursor.type) is None:
+            return [self.declaration(cursor)]
+        return [part for one in self.record_declaration(cursor) if one[0] == "group" for part in one[2]]
+
+    def record_declaration(self, cursor: ClangCursor) -> list[SyntaxList]:
+        inits = [child for child in cursor.get_children() if child.kind.is_expression()]
+        if cursor.type.get_canonical().kind == TypeKind.CONSTANTARRAY:
+            inits = [child for child in inits if child.kind == CursorKind.INIT_LIST_EXPR]
+        static = cursor.storage_class == cindex.StorageClass.STATIC
+        return self.declared(cursor, cursor.spelling, cursor.type, inits, static, cursor.type.is_const_qualified())
 
     def declaration(self, cursor: ClangCursor) -> SyntaxList:
         inits = [child for child in cursor.get_children() if child.kind.is_expression()]
@@ -190,15 +337,24 @@ class SyntaxReader:
             inner = [child for child in cursor.get_children() if child.kind.is_expression()]
             if len(inner) != 1:
                 return self.bad(cursor, "a cast of several values")
+            if kind == CursorKind.UNEXPOSED_EXPR and _converts(inner[0]):
+                return self.expression(inner[0])  # numbers of any width are computed with as they are
             return self.cast(cursor, self.expression(inner[0]))
         if kind in (CursorKind.INTEGER_LITERAL, CursorKind.CHARACTER_LITERAL, CursorKind.FLOATING_LITERAL):
             return self.literal(cursor)
         if kind == CursorKind.CXX_BOOL_LITERAL_EXPR:
             return self.literal(cursor)
         if kind == CursorKind.DECL_REF_EXPR:
+            target = cursor.referenced
+            if target is not None and target.kind == CursorKind.ENUM_CONSTANT_DECL:
+                return ["literal", self.place(cursor), target.enum_value, ["int", 32, True]]
             return ["name", self.place(cursor), cursor.spelling]
         if kind in (CursorKind.BINARY_OPERATOR, CursorKind.COMPOUND_ASSIGNMENT_OPERATOR):
-            left, right = (self.expression(child) for child in cursor.get_children())
+            operands = list(cursor.get_children())
+            wanted = self.paths(cursor.type)
+            if wanted is not None:
+                return self.assigned(cursor, operands[0], operands[1], wanted)
+            left, right = map(self.expression, operands)
             sign = BINARY.get(_lib.clang_getCursorBinaryOperatorKind(cursor), "?")
             return ["binary", self.place(cursor), sign, left, right, self.type(cursor.type)]
         if kind == CursorKind.UNARY_OPERATOR:
@@ -219,10 +375,14 @@ class SyntaxReader:
         if kind == CursorKind.CALL_EXPR:
             return self.call(cursor)
         if kind == CursorKind.MEMBER_REF_EXPR:
-            inner = list(cursor.get_children())
-            return ["member", self.place(cursor), self.expression(inner[0]) if inner else None, cursor.spelling]
+            found = self.ref(cursor)
+            return (
+                found.tree(self.place(cursor), ()) if found is not None else self.bad(cursor, "a field of no variable")
+            )
         if kind == CursorKind.INIT_LIST_EXPR:
             return ["list", self.place(cursor), [self.expression(child) for child in cursor.get_children()]]
+        if kind == CursorKind.CXX_UNARY_EXPR:  # sizeof
+            return self.literal(cursor)
         if kind == CursorKind.STRING_LITERAL:
             return ["text", self.place(cursor), cursor.spelling]
         return self.bad(cursor, kind.name.lower().replace("_", " "))
@@ -248,8 +408,12 @@ class SyntaxReader:
         called = cursor.spelling
         arguments = list(cursor.get_arguments())
         target = cursor.referenced
-        if not called and target is None and len(children) == 1:  # a copy that the compiler leaves out
-            return self.cast(cursor, self.expression(children[0]))
+        of_record = self.of_record(cursor, called, arguments, children)
+        if of_record is not None:
+            return of_record
+        inside = [child for child in children if child.kind.is_expression()]
+        if not called and target is None and len(inside) == 1:  # a copy that the compiler leaves out
+            return self.cast(cursor, self.expression(inside[0]))
         if target is not None and target.kind == CursorKind.CONSTRUCTOR:
             type_ = self.type(cursor.type)
             if len(arguments) == 1:
@@ -274,10 +438,51 @@ class SyntaxReader:
             "call",
             self.place(cursor),
             called,
-            [self.expression(a) for a in arguments],
+            [tree for a in arguments for tree in self.argument(a)],
             values,
             self.type(cursor.type),
         ]
+
+    def of_record(
+        self, cursor: ClangCursor, called: str, arguments: list[ClangCursor], children: list[ClangCursor]
+    ) -> SyntaxList | None:
+        """A call that has to do with structs; None for every other one."""
+        owner = next(iter(children[0].get_children()), None) if children else None
+        method = bool(children) and children[0].kind == CursorKind.MEMBER_REF_EXPR
+        if method and called in ("read", "write") and len(arguments) == 1 and owner is not None:
+            wanted = self.paths(arguments[0].type)
+            if wanted is not None:
+                return (self.taken if called == "read" else self.sent)(cursor, owner, arguments[0], wanted)
+        target = cursor.referenced
+        own_method = target is not None and target.kind == CursorKind.CXX_METHOD and target.is_definition()
+        if method and target is not None and own_method and not called.startswith("operator"):
+            own = self.leaves(target.semantic_parent.type)
+            whose = Ref("this") if owner is None else self.ref(owner)
+            if own is not None and whose is not None:
+                place = self.place(cursor)
+                given = [Ref(whose.name + suffix, whose.indices).tree(place, ()) for suffix, _ in own]
+                values = [*given, *(tree for a in arguments for tree in self.argument(a))]
+                return ["call", place, full_name(target), values, [], self.type(cursor.type)]
+        if not called.startswith("operator") or len(arguments) != 2:
+            return None
+        sign, (left, right) = called[8:], arguments
+        wanted = self.paths(right.type)
+        if sign in ("<<", ">>") and wanted is not None and self.type(left.type.get_canonical())[0] != "int":
+            return self.sent(cursor, left, right, wanted) if sign == "<<" else self.taken(cursor, left, right, wanted)
+        wanted = self.paths(left.type)
+        if wanted is None:
+            return None
+        if sign == "=":
+            return self.assigned(cursor, left, right, wanted)
+        if sign == "[]":
+            found = self.ref(cursor)
+            return found.tree(self.place(cursor), ()) if found is not None else None
+        if sign in ("+=", "-=", "*=", "/="):
+            place, into, values = self.place(cursor), self.ref(left), self.numbers(right, wanted)
+            if into is not None and values is not None:
+                number = ["int", 32, True]
+                return chain([["binary", place, sign, into.tree(place, p), values[p], number] for p in wanted])
+        return None
 
     def template_values(self, children: list[ClangCursor]) -> list[ClangCursor]:
         """The constants between the angle brackets of a call."""

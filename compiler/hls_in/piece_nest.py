@@ -141,7 +141,7 @@ class PartWriter:
     def _made(self, node: KernelValue) -> SSAValue:
         if node.constant:
             return self._constant(node.value or 0, self._type(node))
-        if node not in self.nodes:
+        if node not in self.nodes or node in self.kernel.carried:
             return self._from_outside(node)
         if node.op in ("compare", "logic", "not") and is_static(node):
             return self._bit(node)
@@ -245,6 +245,8 @@ class PartWriter:
         if before is None:
             return held
         start = self._value(before)
+        if vector_type(start).element_type != self._type(node):
+            start = self._map(KernelValue("convert", kind=node.kind, bits=node.bits), [start])
         return self._add(nest.SelectOp(start, held, self.first)) if self.first.terms else start
 
     def _keep(self, phi: KernelValue) -> None:

@@ -33,6 +33,8 @@ class KernelArray:
     constant: bool = False
     partition: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
     reshape: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
+    unsized: str = ""
+    """Of a pointer of which one word is met alone: how to say that there are more."""
     storage: str = ""
     directives: dict[int, str] = field(default_factory=dict[int, str])
     """Where the partition of a dimension is said."""

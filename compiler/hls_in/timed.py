@@ -227,8 +227,10 @@ class RegionTiming:
         return found
 
     def _check_ends(self, tasks: list[KernelTask], groups: dict[str, tuple[KernelStream, tuple[int, ...]]]) -> None:
-        for name, (streams, _) in groups.items():
-            ends = {op: [t.name for t in tasks if streams in _stream_ends(t.body, op)] for op in ("take", "put")}
+        for name, (streams, lane) in groups.items():
+            ends = {
+                op: [t.name for t in tasks if (streams, lane) in _stream_ends(t.body, op)] for op in ("take", "put")
+            }
             for op, what in (("put", "written"), ("take", "read")):
                 if len(ends[op]) != 1 and not streams.argument:
                     raise PenstockError(
@@ -295,8 +297,8 @@ def _arrays(items: list[Region], op: str) -> set[KernelArray]:
     return found
 
 
-def _stream_ends(items: list[Region], op: str) -> set[KernelStream]:
-    return {n.streams for piece in graphs(items) for n in piece.graph.nodes if n.op == op and n.streams is not None}
+def _stream_ends(items: list[Region], op: str) -> set[Lane]:
+    return {_lane(node) for piece in graphs(items) for node in piece.graph.nodes if node.op == op}
 
 
 def merged(tasks: list[KernelTask]) -> list[KernelTask]:

@@ -178,7 +178,8 @@ class _Fixer:
         for line in lines:
             streams = current.timed.channels[line.name]
             assert isinstance(streams, KernelStream)
-            key = streams.directive, streams.where, streams.name
+            # a stream of structs is a stream a field, under one pragma
+            key = streams.directive, streams.where, streams.name.partition(".")[0]
             _, most = needed.get(key, (0, 0))
             needed[key] = streams.depth, max(most, line.needed)
         for spare in _SPARE:

@@ -6,5 +6,14 @@ template <typename T, unsigned long N> struct vector {
     vector();
     vector(T value);
     T &operator[](int index);
+    const T &operator[](int index) const;
+    vector &operator+=(const vector &other);
+    vector &operator-=(const vector &other);
+    vector &operator*=(const vector &other);
+    vector &operator/=(const vector &other);
+    friend vector operator+(const vector &left, const vector &right) { return left; }
+    friend vector operator-(const vector &left, const vector &right) { return left; }
+    friend vector operator*(const vector &left, const vector &right) { return left; }
+    friend vector operator/(const vector &left, const vector &right) { return left; }
 };
 }

@@ -1,0 +1,352 @@
+"""Structs, `hls::vector` and methods, taken apart while libclang's syntax is read.
+
+A struct is its fields: `Point p` is `p.x` and `p.y`, an array of structs is an array a field, a stream of structs is a
+stream a field, whose tokens come and go together. A vector is an array of lanes of its own that is cut whole.
+So whoever walks through the syntax meets numbers, arrays and streams alone.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from itertools import count
+from typing import Any
+
+cindex: Any = import_module("clang.cindex")
+CursorKind: Any = cindex.CursorKind
+TypeKind: Any = cindex.TypeKind
+Cursor = Any
+SyntaxList = list[Any]
+Path = tuple[str | int, ...]
+"""Of a number in a struct: names of fields, and lanes of vectors."""
+_MOST_FIELDS = 1024
+_DEPTH = 8
+_BASIC = ("hls::stream<", "ap_int<", "ap_uint<", "ap_fixed<", "ap_ufixed<", "_Float16", "half")
+
+
+class Ref:
+    """What a struct expression names: a variable with fields chosen, and the indices on the way."""
+
+    def __init__(self, name: str, indices: tuple[SyntaxList, ...] = ()) -> None:
+        self.name, self.indices = name, indices
+
+    def tree(self, place: list[Any], path: Path) -> SyntaxList:
+        found: SyntaxList = ["name", place, self.name + "".join(f".{p}" for p in path if isinstance(p, str))]
+        lanes = [["literal", place, p, ["int", 32, True]] for p in path if isinstance(p, int)]
+        for index in (*self.indices, *lanes):
+            found = ["index", place, found, index]
+        return found
+
+
+class RecordReader:
+    """The part of the reader that knows types of several numbers. `pending` goes before the statement in hand."""
+
+    def __init__(self) -> None:
+        self.pending: list[SyntaxList] = []
+        self._numbers = count()
+        self._depth = 0
+
+    # of the reader
+
+    def place(self, cursor: Cursor) -> list[Any]:
+        raise NotImplementedError
+
+    def bad(self, cursor: Cursor, what: str) -> SyntaxList:
+        raise NotImplementedError
+
+    def type(self, type_: Any) -> SyntaxList:
+        raise NotImplementedError
+
+    def expression(self, cursor: Cursor) -> SyntaxList:
+        raise NotImplementedError
+
+    # types
+
+    def leaves(self, type_: Any, depth: int = 0) -> list[tuple[str, SyntaxList]] | None:
+        """What a variable of such a type is taken apart into: names behind its own, and types. None: nothing."""
+        canonical = type_.get_canonical()
+        kind = canonical.kind
+        if depth > _DEPTH:
+            return None
+        if kind in (TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY):
+            length = canonical.element_count if kind == TypeKind.CONSTANTARRAY else None
+            return self._within(canonical.element_type, lambda t: ["array", length, t], depth)
+        if kind in (TypeKind.POINTER, TypeKind.LVALUEREFERENCE, TypeKind.RVALUEREFERENCE):
+            name = "pointer" if kind == TypeKind.POINTER else "reference"
+            return self._within(canonical.get_pointee(), lambda t: [name, t], depth)
+        if kind != TypeKind.RECORD:
+            return None
+        name = canonical.spelling.removeprefix("const ")
+        if name.startswith("hls::stream<"):
+            return self._within(canonical.get_template_argument_type(0), _streams, depth)
+        if name.startswith("hls::vector<"):
+            element, length = canonical.get_template_argument_type(0), _lanes(canonical)
+            inner = self.leaves(element, depth + 1) or [("", self.type(element))]
+            return [(suffix, ["lanes", length, t]) for suffix, t in inner] if length else None
+        if name.startswith(_BASIC):
+            return None
+        found: list[tuple[str, SyntaxList]] = []
+        for one in canonical.get_fields():
+            inner = self.leaves(one.type, depth + 1) or [("", self.type(one.type))]
+            found += [(f".{one.spelling}{suffix}", t) for suffix, t in inner]
+        return found if 0 < len(found) <= _MOST_FIELDS else None
+
+    def _within(self, type_: Any, wrap: Any, depth: int) -> list[tuple[str, SyntaxList]] | None:
+        inner = self.leaves(type_, depth + 1)
+        return None if inner is None else [(suffix, wrap(t)) for suffix, t in inner]
+
+    def paths(self, type_: Any, depth: int = 0) -> list[Path] | None:
+        """The numbers of a struct or vector in order; None for what is neither."""
+        canonical = type_.get_canonical()
+        if canonical.kind == TypeKind.LVALUEREFERENCE:
+            canonical = canonical.get_pointee().get_canonical()
+        name = canonical.spelling.removeprefix("const ")
+        if canonical.kind == TypeKind.CONSTANTARRAY and depth:
+            steps: list[tuple[str | int, Any]] = [(k, canonical.element_type) for k in range(canonical.element_count)]
+        elif canonical.kind != TypeKind.RECORD or name.startswith(_BASIC) or depth > _DEPTH:
+            return None
+        elif name.startswith("hls::vector<"):
+            steps = [(k, canonical.get_template_argument_type(0)) for k in range(_lanes(canonical))]
+        else:
+            steps = [(one.spelling, one.type) for one in canonical.get_fields()]
+        found: list[Path] = []
+        for step, inner in steps:
+            below = self.paths(inner, depth + 1)
+            found += [(step, *path) for path in below] if below is not None else [(step,)]
+            if len(found) > _MOST_FIELDS:
+                return None
+        return found
+
+    # expressions
+
+    def ref(self, cursor: Cursor) -> Ref | None:
+        """The variable that an expression of a struct (or an array or stream of them) names."""
+        cursor = bare(cursor)
+        kind = cursor.kind
+        children = list(cursor.get_children())
+        if kind == CursorKind.DECL_REF_EXPR:
+            return Ref(cursor.spelling)
+        if kind == CursorKind.CXX_THIS_EXPR:
+            return Ref("this")
+        if kind == CursorKind.MEMBER_REF_EXPR:
+            base = self.ref(children[0]) if children else Ref("this")
+            return Ref(f"{base.name}.{cursor.spelling}", base.indices) if base is not None else None
+        if kind == CursorKind.ARRAY_SUBSCRIPT_EXPR:
+            base = self.ref(children[0])
+            return Ref(base.name, (*base.indices, self.expression(children[1]))) if base is not None else None
+        if kind == CursorKind.UNARY_OPERATOR and children and children[0].type.kind == TypeKind.POINTER:
+            base = self.ref(children[0])
+            zero = ["literal", self.place(cursor), 0, ["int", 32, True]]
+            return Ref(base.name, (*base.indices, zero)) if base is not None and base.name != "this" else base
+        if kind == CursorKind.CALL_EXPR and cursor.spelling == "operator[]":
+            base, index = list(cursor.get_arguments())
+            found = self.ref(base)
+            return Ref(found.name, (*found.indices, self.expression(index))) if found is not None else None
+        return None
+
+    def numbers(self, cursor: Cursor, wanted: list[Path]) -> dict[Path, SyntaxList] | None:
+        """Each number of an expression of a struct. None where it gives no values, as a default constructor does."""
+        place, given = self.place(cursor), self.ref(cursor)
+        cursor = bare(cursor)
+        if self.paths(cursor.type) is None and cursor.kind != CursorKind.INIT_LIST_EXPR:  # a number for every lane
+            return dict.fromkeys(wanted, self.expression(cursor))
+        if given is not None:
+            return {path: given.tree(place, path) for path in wanted}
+        children = list(cursor.get_children())
+        if cursor.kind == CursorKind.INIT_LIST_EXPR:
+            return self._listed(cursor, wanted)
+        if cursor.kind == CursorKind.CONDITIONAL_OPERATOR:
+            condition = self.expression(children[0])
+            yes, no = (self.numbers(child, wanted) for child in children[1:])
+            if yes is None or no is None:
+                return dict.fromkeys(wanted, self.bad(cursor, "a choice between structs without values"))
+            number = ["int", 32, True]
+            return {path: ["choice", place, condition, yes[path], no[path], number] for path in wanted}
+        if cursor.kind == CursorKind.CALL_EXPR:
+            return self._called(cursor, wanted)
+        return dict.fromkeys(wanted, self.bad(cursor, "this expression of a struct"))
+
+    def _listed(self, cursor: Cursor, wanted: list[Path]) -> dict[Path, SyntaxList]:
+        place = self.place(cursor)
+        heads = list(dict.fromkeys(path[0] for path in wanted))
+        found: dict[Path, SyntaxList] = {}
+        for head, child in zip(heads, cursor.get_children(), strict=False):
+            below = [path[1:] for path in wanted if path[0] == head]
+            inner = self.numbers(child, below) if below != [()] else {(): self.expression(child)}
+            found |= {(head, *path): tree for path, tree in (inner or {}).items()}
+        zero = ["literal", place, 0, ["int", 32, True]]
+        return {path: found.get(path, zero) for path in wanted}
+
+    def _called(self, cursor: Cursor, wanted: list[Path]) -> dict[Path, SyntaxList] | None:
+        place, arguments, target = self.place(cursor), list(cursor.get_arguments()), cursor.referenced
+        children = list(cursor.get_children())
+        if target is None or target.kind == CursorKind.CONSTRUCTOR:
+            if target is not None and _has_body(target):
+                return self._into(cursor, target, arguments, wanted, own=True)
+            inner = arguments or [child for child in children if child.kind.is_expression()]
+            return self.numbers(inner[0], wanted) if len(inner) == 1 else None
+        name = cursor.spelling
+        if name.startswith("operator") and len(arguments) == 2 and name[8:] in ("+", "-", "*", "/", "&", "|", "^"):
+            left, right = (self.numbers(argument, wanted) for argument in arguments)
+            if left is not None and right is not None:
+                number = ["int", 32, True]
+                return {path: ["binary", place, name[8:], left[path], right[path], number] for path in wanted}
+        if children and children[0].kind == CursorKind.MEMBER_REF_EXPR and name == "read":
+            owner = self.ref(next(iter(children[0].get_children()), children[0]))
+            if owner is not None:
+                return {path: ["method", place, owner.tree(place, path), "read", []] for path in wanted}
+        if _has_body(target):
+            return self._into(cursor, target, arguments, wanted, own=False)
+        return dict.fromkeys(wanted, self.bad(cursor, f"the function {name!r} that gives a struct"))
+
+    def _into(
+        self, cursor: Cursor, target: Cursor, arguments: list[Cursor], wanted: list[Path], own: bool
+    ) -> dict[Path, SyntaxList]:
+        """A function that gives a struct, called before the statement in hand, into a variable of its own."""
+        place, name = self.place(cursor), f"struct{next(self._numbers)}"
+        type_ = cursor.type
+        for suffix, leaf in self.leaves(type_) or []:
+            declared = ["declare", place, name + suffix, leaf, None, False, False]
+            self.pending.append(["group", place, [declared]])
+        given = [["name", place, name + suffix] for suffix, _ in self.leaves(type_) or []]
+        values = [*given, *(tree for argument in arguments for tree in self.argument(argument))]
+        called = full_name(target) if own or target.kind == CursorKind.CXX_METHOD else target.spelling
+        self.pending.append(["expression", place, ["call", place, called, values, [], ["void"]]])
+        return {path: Ref(name).tree(place, path) for path in wanted}
+
+    def argument(self, cursor: Cursor) -> list[SyntaxList]:
+        """What a call passes for one argument: a struct's fields one by one."""
+        leaves = self.leaves(cursor.type)
+        if leaves is None:
+            return [self.expression(cursor)]
+        place, given = self.place(cursor), self.ref(cursor)
+        if given is None:
+            name = f"struct{next(self._numbers)}"
+            self.pending += self.declared(cursor, name, cursor.type, [cursor], False, False)
+            given = Ref(name)
+        return [_within(place, given, suffix) for suffix, _ in leaves]
+
+    # statements
+
+    def declared(
+        self, cursor: Cursor, name: str, type_: Any, inits: list[Cursor], static: bool, constant: bool
+    ) -> list[SyntaxList]:
+        """The declaration of a struct's fields, and what they are set to."""
+        place = self.place(cursor)
+        leaves = self.leaves(type_) or []
+        wanted = self.paths(type_)
+        if wanted is None and type_.get_canonical().kind == TypeKind.CONSTANTARRAY and inits:
+            return [self._table(cursor, name, leaves, suffix, t, inits[-1], static, constant) for suffix, t in leaves]
+        made = [
+            ["group", place, [["declare", place, name + suffix, t, None, static, constant]]] for suffix, t in leaves
+        ]
+        if type_.get_canonical().kind in (TypeKind.LVALUEREFERENCE, TypeKind.RVALUEREFERENCE) and inits:
+            given = self.ref(inits[-1])
+            if given is not None:
+                return [
+                    ["group", place, [["declare", place, name + s, t, _within(place, given, s), static, constant]]]
+                    for s, t in leaves
+                ]
+        values = self.numbers(inits[-1], wanted) if inits and wanted is not None else None
+        if values is not None:
+            made += [["expression", place, self._set(place, Ref(name), path, values[path])] for path in wanted or []]
+        return made
+
+    def _table(
+        self, cursor: Cursor, name: str, leaves: list[tuple[str, SyntaxList]], suffix: str, type_: SyntaxList,
+        init: Cursor, static: bool, constant: bool,
+    ) -> SyntaxList:  # fmt: skip
+        """A field of an array of structs with values from the start."""
+        place = self.place(cursor)
+
+        def values(item: Cursor, element: Any) -> SyntaxList:
+            if element.kind == TypeKind.CONSTANTARRAY:
+                inner = [values(child, element.element_type.get_canonical()) for child in item.get_children()]
+                return ["list", place, inner]
+            wanted = self.paths(element) or []
+            found = self.numbers(item, wanted) or {}
+            path = tuple(part for part in suffix.split(".") if part)
+            return found.get(path, ["literal", place, 0, ["int", 32, True]])
+
+        start = values(init, cursor.type.get_canonical()) if init.kind == CursorKind.INIT_LIST_EXPR else None
+        return ["group", place, [["declare", place, name + suffix, type_, start, static, constant]]]
+
+    def assigned(self, cursor: Cursor, left: Cursor, right: Cursor, wanted: list[Path]) -> SyntaxList:
+        """A struct set to another, number by number."""
+        place, target = self.place(cursor), self.ref(left)
+        values = self.numbers(right, wanted)
+        if target is None or values is None:
+            return self.bad(cursor, "this assignment of a struct")
+        return chain([self._set(place, target, path, values[path]) for path in wanted])
+
+    def _set(self, place: list[Any], target: Ref, path: Path, value: SyntaxList) -> SyntaxList:
+        return ["binary", place, "=", target.tree(place, path), value, ["int", 32, True]]
+
+    def sent(self, cursor: Cursor, stream: Cursor, value: Cursor, wanted: list[Path]) -> SyntaxList:
+        """A struct written to a stream."""
+        place, target = self.place(cursor), self.ref(stream)
+        values = self.numbers(value, wanted)
+        if target is None or values is None:
+            return self.bad(cursor, "this write of a struct")
+        return chain([["method", place, target.tree(place, path), "write", [values[path]]] for path in wanted])
+
+    def taken(self, cursor: Cursor, stream: Cursor, into: Cursor, wanted: list[Path]) -> SyntaxList:
+        """A struct read from a stream into a variable."""
+        place, source, target = self.place(cursor), self.ref(stream), self.ref(into)
+        if source is None or target is None:
+            return self.bad(cursor, "this read of a struct")
+        reads = {path: ["method", place, source.tree(place, path), "read", []] for path in wanted}
+        return chain([self._set(place, target, path, reads[path]) for path in wanted])
+
+
+def chain(trees: list[SyntaxList]) -> SyntaxList:
+    """Expressions one after the other."""
+    whole = trees[0]
+    for tree in trees[1:]:
+        whole = ["binary", tree[1], ",", whole, tree, ["int", 32, True]]
+    return whole
+
+
+def bare(cursor: Cursor) -> Cursor:
+    """An expression without what only changes its type or copies it."""
+    while True:
+        inner = [child for child in cursor.get_children() if child.kind.is_expression()]
+        wrapped = cursor.kind in (
+            CursorKind.UNEXPOSED_EXPR, CursorKind.PAREN_EXPR, CursorKind.CSTYLE_CAST_EXPR,
+            CursorKind.CXX_STATIC_CAST_EXPR, CursorKind.CXX_FUNCTIONAL_CAST_EXPR,
+        )  # fmt: skip
+        copied = (
+            cursor.kind == CursorKind.CALL_EXPR
+            and cursor.referenced is not None
+            and cursor.referenced.kind == CursorKind.CONSTRUCTOR
+            and (cursor.referenced.is_copy_constructor() or cursor.referenced.is_move_constructor())
+        )
+        if not (wrapped or copied) or len(inner) != 1:
+            return cursor
+        cursor = inner[0]
+
+
+def full_name(method: Cursor) -> str:
+    """A method's name with its struct's."""
+    return f"{method.semantic_parent.spelling}::{method.spelling}"
+
+
+def _has_body(target: Cursor) -> bool:
+    found = target.get_definition()
+    if found is None or not any(child.kind == CursorKind.COMPOUND_STMT for child in found.get_children()):
+        return False
+    # constructors that the compiler makes itself have bodies, and stand in no text
+    return target.kind != CursorKind.CONSTRUCTOR or any(c == target for c in target.semantic_parent.get_children())
+
+
+def _within(place: list[Any], given: Ref, suffix: str) -> SyntaxList:
+    return Ref(given.name + suffix, given.indices).tree(place, ())
+
+
+def _streams(type_: SyntaxList) -> SyntaxList:
+    """Streams of a struct's field: of a vector, as many as it has lanes."""
+    return ["array", type_[1], _streams(type_[2])] if type_[0] in ("lanes", "array") else ["stream", type_]
+
+
+def _lanes(vector: Any) -> int:
+    text = vector.spelling.rstrip("> ").rpartition(",")[2].strip().rstrip("ULul")
+    return int(text) if text.isdigit() and int(text) <= _MOST_FIELDS else 0
