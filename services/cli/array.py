@@ -17,13 +17,20 @@ from penstock.services.cli.mesh import file_text, setting
 if TYPE_CHECKING:
     from penstock.compiler.mesh.instructed.array import CoreArray
     from penstock.compiler.mesh.instructed.planned import ArrayPlan
+    from penstock.compiler.mesh.program import TileProgram
 
 WAYS = ("cpp", "rtl")
 
 
 def array(
     program: Annotated[str, typer.Argument(metavar="PROGRAM", help="FILE.py or FILE.py:kernel; it is never executed")],
-    on: Annotated[str, typer.Option("--on", help="a shipped description, or a file .toml or .mlir")],
+    on: Annotated[str | None, typer.Option("--on", help="a shipped description, or a file .toml or .mlir")] = None,
+    design: Annotated[
+        str | None, typer.Option("--design", metavar="PLATFORM", help="find the array too, for all shapes together")
+    ] = None,
+    limit: Annotated[
+        list[str] | None, typer.Option("--limit", help="with --design: RESOURCE=NUMBER, at most so many (dsp=64)")
+    ] = None,
     given: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE: an argument, a constant, a pointer's type")
     ] = None,
@@ -41,36 +48,35 @@ def array(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one object instead of lines")] = False,
 ) -> int:
-    """Make hardware of a mesh's description once, and a program for PROGRAM with each shape."""
+    """Make hardware of an array of cores once, and a program for PROGRAM with each shape; find the array, if asked."""
     with documented_exit_codes():
-        from penstock.compiler.mesh.description import load_machine
-        from penstock.compiler.mesh.instructed.array import array_of
         from penstock.compiler.mesh.instructed.listing import line_of, listing_of, record_of
-        from penstock.compiler.mesh.instructed.planned import plan_product
-        from penstock.compiler.mesh.triton.blocks import programs_of
-        from penstock.compiler.mesh.triton.read import open_kernel
 
         if wrong := set(run or []) - set(WAYS):
             raise typer.BadParameter(f"{min(wrong)!r} is none of {', '.join(WAYS)}", param_hint="--run")
-        file, _, name = program.partition(":")
-        machine = load_machine(on)
-        cores = array_of(machine)
-        text = file_text(Path(file))
-        common = dict(setting(one) for one in given or [])
-        plans: dict[str, ArrayPlan] = {}
-        for one in shape or [""]:
-            values = {**common, **dict(setting(part) for part in one.split(",") if part)}
-            kernel = open_kernel(text, name, values)
-            plans[one or kernel.kernel.name] = plan_product(programs_of(kernel, values), machine, cores, top)
+        if (on is None) == (design is None):
+            raise typer.BadParameter("give --on MESH, or --design PLATFORM", param_hint="--on")
+        if limit and design is None:
+            raise typer.BadParameter("limits are for --design", param_hint="--limit")
+        shapes = _shapes(program, given or [], shape or [""])
+        designed: list[str] = []
+        if design is not None:
+            cores, plans, designed, text = _designed(shapes, design, limit or [], top)
+            if out is not None:
+                out.mkdir(parents=True, exist_ok=True)
+                (out / "array.toml").write_text(text)
+                designed.append(f"          {out / 'array.toml'} describes it, for --on")
+        else:
+            cores, plans = _planned(shapes, str(on), top)
         found = {key: record_of(key, plan) for key, plan in plans.items()}
         if out is not None:
             _write(out, cores, plans)
         for key, said in _tried(cores, plans, run or [], out).items():
             found[key] |= said
         if as_json:
-            print(json.dumps({"array": cores.text(), "programs": list(found.values())}))
+            print(json.dumps({"array": cores.text(), "programs": list(found.values()), "design": designed}))
             return OK
-        lines = [f"array     {cores.text()}"]
+        lines = [f"array     {cores.text()}", *designed]
         if out is not None:
             lines.append(
                 f"hardware  {out / 'rtl'}, {out / 'hls'}: the same for every program; programs in {out / 'programs'}"
@@ -80,6 +86,56 @@ def array(
             lines += [f"  {line}" for line in _said(found[key])]
         print("\n".join(lines))
     return OK
+
+
+def _shapes(program: str, given: list[str], shapes: list[str]) -> dict[str, list[TileProgram]]:
+    """The kernel in every shape, with all blocks that it leaves open."""
+    from penstock.compiler.mesh.instructed.planned import BLOCKS
+    from penstock.compiler.mesh.triton.blocks import programs_of
+    from penstock.compiler.mesh.triton.read import open_kernel
+
+    file, _, name = program.partition(":")
+    text, common = file_text(Path(file)), dict(setting(one) for one in given)
+    found: dict[str, list[TileProgram]] = {}
+    for one in shapes:
+        values = {**common, **dict(setting(part) for part in one.split(",") if part)}
+        kernel = open_kernel(text, name, values)
+        found[one or kernel.kernel.name] = programs_of(kernel, values, BLOCKS)
+    return found
+
+
+def _planned(shapes: Mapping[str, list[TileProgram]], on: str, top: int) -> tuple[CoreArray, dict[str, ArrayPlan]]:
+    from penstock.compiler.mesh.description import load_machine
+    from penstock.compiler.mesh.instructed.array import array_of
+    from penstock.compiler.mesh.instructed.planned import plan_product
+
+    machine = load_machine(on)
+    cores = array_of(machine)
+    return cores, {name: plan_product(programs, machine, cores, top) for name, programs in shapes.items()}
+
+
+def _designed(
+    shapes: Mapping[str, list[TileProgram]], name: str, limits: list[str], top: int
+) -> tuple[CoreArray, Mapping[str, ArrayPlan], list[str], str]:
+    """The array that was found, its programs, what is said of it, and its description."""
+    from penstock.compiler.mesh.instructed.design import description_of, design_array
+    from penstock.compiler.mesh.instructed.listing import design_lines
+    from penstock.compiler.platforms.loader import load_platform
+    from penstock.compiler.platforms.resources import RESOURCE_NAMES
+
+    most: dict[str, int] = {}
+    for text in limits:
+        resource, _, number = text.partition("=")
+        if resource not in RESOURCE_NAMES or not number.isdecimal() or not int(number):
+            raise typer.BadParameter(
+                f"{text!r} is no RESOURCE=NUMBER of {', '.join(RESOURCE_NAMES)}", param_hint="--limit"
+            )
+        most[resource] = int(number)
+    platform = load_platform(name)
+    found = design_array(shapes, platform, most, top)
+    best = found.best
+    text = description_of(best.array, best.scratchpad, f"array-on-{platform.name}", platform.title)
+    return best.array, best.plans, design_lines(found, platform), text
 
 
 def _write(out: Path, cores: CoreArray, plans: Mapping[str, ArrayPlan]) -> None:

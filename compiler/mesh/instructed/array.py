@@ -142,14 +142,25 @@ def array_of(machine: Machine) -> CoreArray:
             )  # fmt: skip
     if tall * wide * 4 % word:
         raise _not(machine, f"{tall} x {wide} sums are no whole words of {word} bytes", "", "describe another mat unit")
-    words, sums = machine.capacity // OPERAND // word, machine.capacity // SUMS // (tall * wide * 4)
-    if not words or not sums:
+    found = sized_array(
+        (rows, columns), (tall, wide, deep), word, machine.capacity, len(machine.channels), machine.clock_mhz
+    )
+    if found is None:
         raise _not(machine, f"a scratchpad of {machine.capacity:,} bytes is too small",
                    "an eighth of it is for either operand, a fourth for sums", "describe a larger one")  # fmt: skip
+    return found
+
+
+def sized_array(
+    grid: tuple[int, int], mat: tuple[int, int, int], word: int, scratchpad: int, channels: int, clock_mhz: float
+) -> CoreArray | None:
+    """An array of these sizes; None where a scratchpad holds less than two words or entries of sums."""
+    (rows, columns), (tall, wide, deep) = grid, mat
+    words, sums = scratchpad // OPERAND // word, scratchpad // SUMS // (tall * wide * 4)
+    if words < 2 or sums < 2:
+        return None
     words, sums = _power(words), min(MOST_SUMS, _power(sums))
-    return CoreArray(
-        rows, columns, tall, wide, deep, word, words, words, sums, len(machine.channels), machine.clock_mhz
-    )
+    return CoreArray(rows, columns, tall, wide, deep, word, words, words, sums, channels, clock_mhz)
 
 
 def _power(number: int) -> int:

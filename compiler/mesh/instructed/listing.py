@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from penstock.compiler.mesh.instructed.cycles import ArrayRun
+from penstock.compiler.mesh.instructed.design import ArrayDesign, DesignedArray
 from penstock.compiler.mesh.instructed.loading import tokens_of
 from penstock.compiler.mesh.instructed.planned import ArrayPlan
 from penstock.compiler.mesh.instructed.programs import ArrayProgram, OperandPlan
+from penstock.compiler.platforms.platform import Platform
 
 
 def listing_of(program: ArrayProgram) -> list[str]:
@@ -58,3 +60,31 @@ def record_of(name: str, plan: ArrayPlan) -> dict[str, object]:
         "multipliers_used_pct": run.used_pct, "channel_words": run.channel_words, "plans_tried": plan.tried,
         "tokens": len(tokens_of(program)), "program": listing_of(program),
     }  # fmt: skip
+
+
+def design_lines(design: ArrayDesign, platform: Platform) -> list[str]:
+    """Which array was found, what it takes, what holds it back, and which others were simulated."""
+    best, have = design.best, design.limits.as_dict()
+    shares = {name: used / have[name] for name, used in best.area.items() if used and have[name]}
+    scarce = max(shares, key=lambda name: shares[name])
+    lines = [
+        f"found     {best.cycles:,} cycles for all shapes [simulated], of {design.considered:,} arrays that fit; none "
+        f"within these limits is below {design.bound:,}: {design.reason}",
+        "takes     " + ", ".join(f"{used:,} of {have[name]:,} {name}" for name, used in best.area.items() if used)
+        + f" [modelled]; {scarce} is scarcest",
+    ]  # fmt: skip
+    if platform.fastest_memory is None:
+        lines.append(
+            f"channels  {platform.name} has no memory of its own: 4 channels of 4 bytes a cycle are taken for given"
+        )
+    lines += [f"instead   {_alternative(one)}" for one in design.found[1:]]
+    return lines
+
+
+def _alternative(one: DesignedArray) -> str:
+    a = one.array
+    return (
+        f"{a.rows} x {a.columns} cores of {a.tall} x {a.wide} x {a.deep}, words of {a.word} bytes, scratchpads of "
+        f"{one.scratchpad:,}: {one.cycles:,} cycles, {one.area.dsp:,} dsp, {one.area.lut:,} lut, "
+        f"{one.area.bram18:,} bram18"
+    )

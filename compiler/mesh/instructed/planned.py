@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.mesh.instructed.area import ArrayTable
 from penstock.compiler.mesh.instructed.array import CoreArray
 from penstock.compiler.mesh.instructed.cycles import ArrayRun, simulate_program
+from penstock.compiler.mesh.instructed.estimate import ProductShape
 from penstock.compiler.mesh.instructed.product import TileProduct, product_of
 from penstock.compiler.mesh.instructed.programs import ArrayProgram
 from penstock.compiler.mesh.machine import Machine
 from penstock.compiler.mesh.planner import Reuse, plan_programs
 from penstock.compiler.mesh.program import TileProgram
+
+BLOCKS = (4, 8, 16, 32, 64, 128)
+"""Blocks that are tried where a kernel leaves them open: tiles of cores are smaller than those of larger machines."""
+PLANNED = 6
+"""So many of them, the quickest by the estimate, are planned."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,9 @@ def plan_product(programs: Sequence[TileProgram], machine: Machine, array: CoreA
             errors.append(error)
     if not fitting:
         raise errors[0]
+    table = ArrayTable.of([array])
+    fitting.sort(key=lambda row: float(ProductShape.of(row[1]).cycles(table)[0]))
+    fitting = fitting[:PLANNED]
     products = {id(program): product for program, product in fitting}
     planned = plan_programs([program for program, _ in fitting], machine, top, Reuse())
     best: ArrayPlan | None = None

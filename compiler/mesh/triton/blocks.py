@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.mesh.machine import Machine
@@ -32,12 +32,12 @@ def plan_kernel(
     return plan_programs(programs_of(file, given), machine, top, reuse or Reuse())
 
 
-def programs_of(file: KernelFile, given: KernelValues) -> list[TileProgram]:
+def programs_of(file: KernelFile, given: KernelValues, sizes: Sequence[int] = BLOCKS) -> list[TileProgram]:
     """The kernel with all blocks that can be read; the first error, if none can."""
     names = [name for name in file.blocks if name not in given]
     found: list[TileProgram] = []
     first: PenstockError | None = None
-    for blocks in itertools.product(BLOCKS, repeat=len(names)):
+    for blocks in itertools.product(sizes, repeat=len(names)):
         try:
             found.append(read_kernel(file, {**given, **dict(zip(names, blocks, strict=True))}))
         except PenstockError as error:
