@@ -70,6 +70,8 @@ def simulate_program(program: ArrayProgram) -> ArrayRun:
     served = [port for channel in array.used_channels for part in reversed(array.clients(channel)) for port in part]
     channels = [array.channel_of(port) for port in range(array.ports)]
     busy = np.zeros(array.channels, np.int64)
+    if steps * math.prod(counts) > MOST_CYCLES:
+        raise _too_slow(program)
     work = program.rows * program.columns * steps * math.prod(counts)
     known = _COMPILED.is_at_hand() or _COMPILED.is_on_disk()
     run = _COMPILED.function() if known or work > _PLAIN_STEPS else clock.run_array
@@ -82,12 +84,16 @@ def simulate_program(program: ArrayProgram) -> ArrayRun:
         np.zeros(array.channels, ints), busy,
     )  # fmt: skip
     if found < 0:
-        raise PenstockError(
-            code="array-too-slow", what=f"a program of more than {MOST_CYCLES:,} cycles is not simulated",
-            where=program.product.program.name, hint="use smaller sizes",
-        )  # fmt: skip
+        raise _too_slow(program)
     loading = len(tokens_of(program)) + _BEGINS
     return ArrayRun(int(found) + loading + _ENDS, loading, int(inner[:, 5].sum()), int(busy.sum()), array)
+
+
+def _too_slow(program: ArrayProgram) -> PenstockError:
+    return PenstockError(
+        code="array-too-slow", what=f"a program of more than {MOST_CYCLES:,} cycles is not simulated",
+        where=program.product.program.name, hint="use smaller sizes, or a larger array",
+    )  # fmt: skip
 
 
 def _port_words(fields: EngineFields) -> int:

@@ -20,6 +20,8 @@ BLOCKS = (4, 8, 16, 32, 64, 128)
 """Blocks that are tried where a kernel leaves them open: tiles of cores are smaller than those of larger machines."""
 PLANNED = 6
 """So many of them, the quickest by the estimate, are planned."""
+MOST_SIMULATED = 1 << 29
+"""Cycles of cores, all plans of a shape together; the first plan is always simulated."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +60,22 @@ def plan_product(programs: Sequence[TileProgram], machine: Machine, array: CoreA
     products = {id(program): product for program, product in fitting}
     planned = plan_programs([program for program, _ in fitting], machine, top, Reuse())
     best: ArrayPlan | None = None
+    tried = spent = 0
     for measured in planned.measured:
+        if best is not None and spent > MOST_SIMULATED:
+            break
         try:
             program = ArrayProgram(array, measured.plan, products[id(measured.plan.facts.program)])
             run = simulate_program(program)
         except PenstockError as error:
             errors.append(error)
             continue
+        tried, spent = tried + 1, spent + run.cycles * array.cores
         if best is None or run.cycles < best.run.cycles:
             best = ArrayPlan(program, run, measured.run.cycles, 0)
     if best is None:
         raise errors[-1]
-    return replace(best, tried=len(planned.measured))
+    return replace(best, tried=tried)
 
 
 def _check_tiles(product: TileProduct, array: CoreArray) -> None:
