@@ -13,10 +13,20 @@ from pathlib import Path
 from penstock.compiler.errors import Mistakes, PenstockError
 
 HEADERS = Path(__file__).parent / "include"
+KERNELS = (".cpp", ".cc", ".cxx", ".c")
+"""How the names of sources end."""
 MOST_BYTES = 4 << 20
 MOST_FILES = 64
 
-_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TOKEN = re.compile(
+    r"(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<raw>(?:u8|[uUL])?R\")"
+    r"|\"(?:\\.|[^\"\\\n])*(?:\"|(?=\n)|\\?\Z)|'(?:\\.|[^'\\\n])*(?:'|(?=\n)|\\?\Z)"
+    r"|\.?[0-9](?:[eEpP][+-]|'?[0-9A-Za-z_]|\.)*|[A-Za-z_]\w*",
+    re.DOTALL,
+)
+"""What may hold quotes or slashes that mean something else: 1'000 is a number, R"(" the begin of a raw string. Each
+alternative goes on to its end or to that of the text, so that no text is gone through again and again."""
+_ASKS = re.compile(r"__has_include|__has_embed|\bGCC\s+dependency\b|\bclang\s+(?:dependency|include)\b")
 _DIRECTIVE = re.compile(r"^[ \t]*(?:#|%:|\?\?=)[ \t]*(include_next|include|import|embed)\b[ \t]*([^\n]*)", re.MULTILINE)
 _NAME = re.compile(r'(?:"([^"\n]+)"|<([^>\n]+)>)[ \t]*')
 
@@ -30,6 +40,15 @@ class Sources:
     texts: dict[Path, str]
 
 
+def lay_out(sources: Sources, text: str, folder: Path) -> Path:
+    """The same files in another folder, the main one with this text; returns where that is."""
+    for file, old in sources.texts.items():
+        place = folder / file.relative_to(sources.folder)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text if file == sources.main else old)
+    return folder / sources.main.relative_to(sources.folder)
+
+
 def shipped() -> dict[str, str]:
     """The headers that come with Penstock by name: declarations of Vitis' own and the few of C++ that kernels use."""
     own = {path.name: path.read_text() for path in HEADERS.glob("*.h")}
@@ -41,11 +60,15 @@ def shipped() -> dict[str, str]:
 def without_comments(text: str) -> str:
     """The text with comments blanked; every other character keeps its line and column."""
 
-    def blank(match: re.Match[str]) -> str:
-        found = match[0]
-        return found if found[0] in "\"'" else re.sub(r"[^\n]", " ", found)
+    return _TOKEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]) if match["comment"] else match[0], text)
 
-    return _COMMENT.sub(blank, text)
+
+def _misleading(text: str) -> tuple[int, str] | None:
+    """Where a text is written so that a compiler may see another end of a string or comment than is seen here."""
+    if (at := text.find("??/")) >= 0:
+        return at, "the trigraph ??/"
+    raw = next((match for match in _TOKEN.finditer(text) if match["raw"]), None)
+    return (raw.start(), "a raw string") if raw else None
 
 
 def spliced(text: str) -> str:
@@ -53,8 +76,9 @@ def spliced(text: str) -> str:
     lines: list[str] = []
     joined: list[str] = []
     for line in text.split("\n"):
-        if line.endswith("\\"):
-            joined.append(line[:-1])
+        whole = line.rstrip(" \t\v\f\r")  # compilers overlook blanks behind the backslash
+        if whole.endswith("\\"):
+            joined.append(whole[:-1])
             continue
         lines += ["".join([*joined, line]), *[""] * len(joined)]
         joined = []
@@ -75,17 +99,22 @@ def read_sources(main: Path) -> Sources:
         if len(texts) == MOST_FILES:
             raise _refusal(path.name, f"more than {MOST_FILES} files", "submit the kernel without its test bench")
         texts[path] = text = _text(path)
-        code = without_comments(spliced(text))
+        whole = spliced(text)
+        code = without_comments(whole)
+        if odd := _misleading(whole):
+            with mistakes.noted():
+                line = whole.count("\n", 0, odd[0]) + 1
+                raise _refusal(f"{path.name}:{line}:1", odd[1], "write it as an ordinary string")
         for match in _DIRECTIVE.finditer(code):
             with mistakes.noted():
                 line = code.count("\n", 0, match.start()) + 1
                 found = _included(match, path, folder, f"{path.name}:{line}:1")
                 if found is not None:
                     waiting.append(found)
-        if "__has_include" in code or "__has_embed" in code:
+        for match in _ASKS.finditer(code):
             with mistakes.noted():
-                line = code[: code.index("__has_")].count("\n") + 1
-                raise _refusal(f"{path.name}:{line}:1", "__has_include asks about files", "include the header or not")
+                line = code.count("\n", 0, match.start()) + 1
+                raise _refusal(f"{path.name}:{line}:1", f"{match[0]} asks about files", "include the header or not")
     mistakes.raise_first()
     return Sources(main, folder, texts)
 

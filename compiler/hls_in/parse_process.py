@@ -507,6 +507,10 @@ def main() -> None:
         for d in unit.diagnostics
         if d.severity >= cindex.Diagnostic.Error
     ]
+    foreign = [one for one in unit.get_includes() if one.include.name not in asked["texts"]]
+    if foreign:  # fence.py refuses them; what it did not see ends here, with nothing of the file
+        at = foreign[0].location
+        diagnostics = [[at.file.name if at.file else "", at.line, at.column, "an include of a file that was not given"]]
     answer: dict[str, Any] = {"errors": diagnostics[:50], "unit": []}
     if not diagnostics:
         try:

@@ -7,14 +7,20 @@ from pathlib import Path
 import pytest
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in import parsing
 from penstock.compiler.hls_in.elaborate import read_kernel
-from penstock.compiler.hls_in.fence import read_sources
+from penstock.compiler.hls_in.fence import Sources, read_sources, without_comments
 
 OUTSIDE = [
     '#include "/etc/passwd"', "#include </etc/passwd>", '#include "../../../../../../etc/passwd"',
     '#define X "/etc/passwd"\n#include X', '#/**/include "/etc/passwd"', '#\\\ninclude "/etc/passwd"',
     "%:include </etc/passwd>", '#include_next "stdio.h"', '#import "/etc/passwd"',
     '#if __has_include("/etc/passwd")\n#endif', '#inc\\\nlude "/etc/passwd"',
+    'const char *s = R"(" /* )";\n#include "/etc/passwd"\n/* */',
+    'int a = 1\'0 + \'/*\';\n#include "/etc/passwd"\n/* */',
+    'const char *s = "??/" /* ";\n#include "/etc/passwd"\n/* */', '#pragma GCC dependency "/etc/passwd"',
+    'const char *s = "\\ \n/* ";\n#include "/etc/passwd"\n/* */', "#embed </etc/passwd>",
+    '_Pragma("GCC dependency \\"/etc/passwd\\"")', '/* "\n*/ #include "/etc/passwd"',
 ]  # fmt: skip
 
 
@@ -26,6 +32,25 @@ def test_nothing_outside_the_folder_is_opened(tmp_path: Path, text: str) -> None
         read_sources(path)
     assert raised.value.code == "bad-source"
     assert "root:" not in str(raised.value)
+
+
+def test_what_the_fence_overlooks_ends_with_the_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second line of defence: whatever was opened that was not given ends the reading."""
+    path = tmp_path / "kernel.cpp"
+    path.write_text('#include "/etc/hostname"\nvoid top(float a[4]) { a[0] = 1; }\n')
+    text = path.read_text()
+    monkeypatch.setattr(parsing, "read_sources", lambda main: Sources(main, main.parent, {main: text}))
+    with pytest.raises(PenstockError, match="an include of a file that was not given"):
+        parsing.parse(path)
+
+
+@pytest.mark.parametrize("opened", ["/* ", '"\\"', "'"])
+def test_comments_and_strings_without_end_are_gone_through_once(opened: str) -> None:
+    """Each of a hundred thousand beginnings went to the end of the text before."""
+    text = opened * 100_000
+    made = without_comments(text)
+    assert len(made) == len(text)
+    assert (not made.strip()) == opened.startswith("/*")
 
 
 def test_a_link_out_of_the_folder_is_outside(tmp_path: Path) -> None:
