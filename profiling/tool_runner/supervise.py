@@ -209,8 +209,8 @@ class Supervised:
         next_look = self.started
         poll = select.poll()
         poll.register(self.control, select.POLLIN | select.POLLHUP)
-        poll.register(self.owner, select.POLLIN)
-        poll.register(os.pidfd_open(self.main), select.POLLIN)
+        for watched in filter(None, (self.owner, pidfd(self.main))):
+            poll.register(watched, select.POLLIN)
         for stream in self.streams:
             poll.register(stream, select.POLLIN | select.POLLHUP)
         while True:
@@ -341,13 +341,21 @@ def remove_scratch(folder):
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def pidfd(pid):
+    """What tells of a process's end; None behind a fence, where all end together and the pipes tell the rest."""
+    try:
+        return os.pidfd_open(pid)
+    except PermissionError:
+        return None
+
+
 def main():
     control, status, owner_pid = (int(argument) for argument in sys.argv[1:4])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a Ctrl-C meant for the worker reaches us through the pipe
     for descriptor in (control, status):
         os.set_inheritable(descriptor, False)
-    owner = os.pidfd_open(owner_pid)
+    owner = pidfd(owner_pid)
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
     if os.getppid() != owner_pid:
         sys.exit(1)  # the owner was killed before we could watch it
