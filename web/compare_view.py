@@ -61,7 +61,8 @@ def view_comparison(
     heads = [headline(run) for run in runs]
     evidence = {shown["evidence"] for shown, _ in heads if shown}
     warning = ""
-    if len({run["model"]["name"] for run in runs}) > 1:
+    mixed = len({run["model"]["name"] for run in runs}) > 1
+    if mixed:
         warning = "These runs are of different models: their figures stand side by side, and none is called the best."
     elif len(evidence) > 1:
         warning = "These latencies are of different evidence: they stand side by side, and none is called the best."
@@ -94,6 +95,7 @@ def view_comparison(
     setting = [
         _words(name, [(model or {"params": {}})["params"].get(name) for model in models])
         for name in sorted(params, key=lambda name: ("." in name, name))
+        if not mixed or sum(name in model["params"] for model in models if model) > 1
     ]
     first = _words("model", [run["model"]["name"] for run in runs])
     return ComparedRuns(
@@ -125,7 +127,7 @@ def _trial_figures(models: Sequence[Document | None]) -> list[ComparedRow]:
         ("uram_share", "URAM", text.percent),
     ):
         values = [model["figures"].get(name) if model else None for model in models]
-        kinds = [(model["evidence"] or "") if model else "" for model in models]
+        kinds = [text.of_area(model["evidence"] or "") if model else "" for model in models]
         rows.append(_numbers(words, values, show, kinds, {kind for kind in kinds if kind}))
     return rows
 

@@ -112,7 +112,7 @@ def headline(run: Document) -> tuple[Document | None, str]:
     """The design that a run stands for (chosen, or the best so far), and where its share of a limit comes from."""
     if run["chosen"]:
         return run["chosen"], run["chosen"]["share_evidence"]
-    return run["best"], run["best"]["evidence"] if run["best"] else ""
+    return run["best"], text.of_area(run["best"]["evidence"]) if run["best"] else ""
 
 
 def _row(run: Document, falls: Sequence[Fall], now: datetime) -> RunRow:

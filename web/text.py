@@ -12,6 +12,11 @@ Document = Mapping[str, Any]
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 
 
+def of_area(evidence: str) -> str:
+    """What stands behind a count of resources where cycles were simulated: a simulation measures no area."""
+    return "modelled" if evidence == "simulated" else evidence
+
+
 def quantity(value: float) -> str:
     """A number with three or four digits that matter: 0.0412, 7.25, 128.4, 12,345."""
     size = abs(value)
