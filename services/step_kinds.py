@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 IMPORT, EXPLORE, TRIAL, SELECT, VERIFY, PACKAGE = "import", "explore", "trial", "select", "verify", "package"
 SHORTLIST, MEASURE, LINK, REPLAY, CHECK = "shortlist", "measure", "link", "replay", "check"
-WHAT_IF = "what-if"
+WHAT_IF, KERNEL = "what-if", "kernel"
 VITIS_HLS, VIVADO = "vitis_hls", "vivado"
 
 SPACE = "space"
@@ -82,6 +82,11 @@ STEP_KINDS: Mapping[str, StepFacts] = {
     WHAT_IF: StepFacts(
         "the only step of a run of its own: models and simulates a design of another run with changes", "explore",
         "`design.json`",
+    ),
+    KERNEL: StepFacts(
+        "in a run of a C++ kernel what stands between import and package: tries sources of it behind the fence, each a "
+        "trial, and compiles and runs the best one beside what was sent", "explore",
+        "the new source, `improved.json`",
     ),
     CHECK: StepFacts(
         "after the import the only step of a run of its own: what is known of a model before any search", "explore"

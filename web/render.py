@@ -18,6 +18,7 @@ from penstock.web.design_view import MOST_ROWS, shown_rows, view_design, view_ke
 from penstock.web.event_lines import event_lines
 from penstock.web.files_view import view_files
 from penstock.web.form_view import view_form
+from penstock.web.kernel_view import view_kernel_run
 from penstock.web.measurements_view import view_profiles
 from penstock.web.mesh_view import view_mesh
 from penstock.web.over_time import EndedTrialView, draw_distribution, draw_history, draw_work
@@ -275,6 +276,19 @@ def render_design(
     )
 
 
+def render_kernel_run(frame: PageFrame, run: Document, record: Document) -> str:
+    """A run of a C++ kernel: the source before and after, with all that limits it."""
+    head = view_head(run, "/design", frame.now)
+    try:
+        view = view_kernel_run(record)
+    except (KeyError, TypeError, ValueError) as error:
+        return render_design(
+            frame, run, None, kernel="", code={}, resource="",
+            missing=f"Its record is of another release of Penstock: {error}. The file itself can be read.",
+        )  # fmt: skip
+    return _page(frame, "kernel.html", head=head, view=view)
+
+
 def render_form(
     frame: PageFrame,
     properties: Mapping[str, Document],
@@ -285,10 +299,11 @@ def render_form(
     zoo: Sequence[str],
     takes_python: bool,
     again: Document | None,
+    kernel_options: Sequence[str] = (),
 ) -> str:
     """The form that starts a run."""
     view = view_form(properties, labels, helps, platforms, again)
-    return _page(frame, "submit.html", view=view, zoo=zoo, takes_python=takes_python)
+    return _page(frame, "submit.html", view=view, zoo=zoo, takes_python=takes_python, kernel_options=kernel_options)
 
 
 def render_compare(

@@ -65,6 +65,8 @@ class Search:
     can_pause: bool
     can_resume: bool
     can_extend: bool
+    can_replay: bool
+    """Not the sources of a kernel, which are tried in one go."""
     warm_start: tuple[tuple[str, int], ...]
     replayed: Document | None
     """The run evaluated a trial again: what it found, and in lines what differs."""
@@ -78,14 +80,16 @@ def view_search(run: Document) -> Search:
     state, paused = run["state"], bool(run["paused"])
     going = state in ("queued", "running")
     found, checked = run["summary"].get("replay"), run["summary"].get("check")
+    is_kernel = any(step["kind"] == "kernel" for step in run["steps"])
     searched = any(step["kind"] == "explore" and step["state"] == "succeeded" for step in run["steps"])
     return Search(
         by_latency=(run["options"].get("objectives") or ["latency"])[0] == "latency",
-        can_pause=going and not paused and not isinstance(found, dict),
+        can_pause=going and not paused and not isinstance(found, dict) and not is_kernel,
         can_resume=going and paused,
         can_extend=searched
         and not run["summary"].get("design_of")
         and state in ("queued", "running", "succeeded", "failed"),
+        can_replay=not is_kernel,
         warm_start=tuple((str(k["run"]), int(k["trial"])) for k in run["summary"].get("warm_start") or ()),
         replayed=found if isinstance(found, dict) else None,
         replay=_replay_lines(found) if isinstance(found, dict) else (),

@@ -52,9 +52,13 @@ class TrialView:
     figures: tuple[FigureRow, ...]
     shares: tuple[tuple[str, str, float, bool], ...]
     """Of each resource its name, its share of the limit in words and in percent, and whether that is too much."""
+    share_evidence: str
     params: tuple[ParamRow, ...]
     same: tuple[ParamRow, ...]
     kernels: tuple[KernelRow, ...]
+    source: str
+    """Of a C++ kernel: the source that was tried."""
+    changed: tuple[str, ...]
     other: int | None
     other_is: str
     lasted: str
@@ -79,9 +83,12 @@ def view_trial(
             (name.upper(), text.percent(share), min(100.0, 100 * share), share > 1)
             for name, share in sorted(shares_of(trial["figures"]).items(), key=lambda item: -item[1])
         ),
+        share_evidence=text.of_area(trial["evidence"] or ""),
         params=tuple(row for row in params if row.differs) if other else params,
         same=tuple(row for row in params if not row.differs) if other else (),
         kernels=tuple(_kernel(name, kernels[name]) for name in list(kernels)[:MOST_KERNELS]),
+        source=str(design.get("source") or ""),
+        changed=tuple(map(str, design.get("changes") or ())),
         other=other["number"] if other else None,
         other_is="" if other is None else "chosen" if other["chosen"] else "best so far",
         lasted="" if trial["seconds"] is None else text.duration(trial["seconds"]),

@@ -142,6 +142,31 @@ SUCCEED = text("""
     )
     SELECT id FROM moved
 """)
+# Trials that another step made, each with a step of its own that is over from the start. Those that are known stay.
+RECORD = text("""
+    WITH given AS (
+        SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS row (
+            id text, key text, number integer, result jsonb, error jsonb, trial jsonb
+        )
+    ), made AS (
+        INSERT INTO penstock.steps (
+            id, run_id, kind, key, queue, state, payload, may_fail, attempt, fence, owner, progress, result, error,
+            queued_at, started_at, finished_at
+        )
+        SELECT id, :run, :kind, key, :queue, CASE WHEN error IS NULL THEN 'succeeded' ELSE 'failed' END,
+            jsonb_build_object('number', number), true, 1, 1, :owner, 1.0, coalesce(result, '{}'), error,
+            now(), now(), now()
+        FROM given ON CONFLICT (run_id, key) DO NOTHING RETURNING id
+    )
+    INSERT INTO penstock.trials (
+        step_id, run_id, number, state, params, figures, evidence, design, seconds, origin, version
+    )
+    SELECT made.id, :run, t.number, t.state, t.params, t.figures, t.evidence, t.design, t.seconds, t.origin, t.version
+    FROM made JOIN given ON given.id = made.id, jsonb_to_record(given.trial) AS t (
+        number integer, state text, params jsonb, figures jsonb, evidence text, design jsonb, seconds float8,
+        origin text, version text
+    ) WHERE given.error IS NULL
+""")
 # Steps that a worker took with others and never began: nothing was done, so nothing is counted or charged.
 RETURN = text("""
     WITH given AS (

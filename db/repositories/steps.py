@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -30,6 +30,7 @@ from penstock.db.repositories.step_moves import (
     CREATE,
     MOVES_OF_MANY,
     OUTLOOK,
+    RECORD,
     RETURN,
     SUCCEED,
     Sql,
@@ -37,7 +38,7 @@ from penstock.db.repositories.step_moves import (
     stamps,
 )
 from penstock.db.schema.ids import new_id
-from penstock.db.schema.records import Json, NewStep, Page, Step
+from penstock.db.schema.records import Json, MadeTrial, NewStep, Page, Step
 from penstock.db.schema.states import STEP_TRANSITIONS, StepState, TransitionRefusedError
 from penstock.db.schema.tables import step_edges, steps
 
@@ -312,6 +313,19 @@ class Steps(Repository):
         data = {"step": step.id, "key": step.key, "fraction": fraction, "text": words}
         Events(self.scope).add(step.run_id, "step.progress", data)
         return True
+
+    def record_trials(self, step: Step, kind: str, trials: Mapping[str, MadeTrial]) -> None:
+        """Trials that a step made itself, by their keys; whoever shows them finds them as trials of any run."""
+        self.scope.require_lock(step.run_id)
+        rows = [
+            {
+                "id": new_id("stp"), "key": key, "number": made.summary.number, "result": dict(made.result),
+                "error": dict(made.error) if made.error else None, "trial": asdict(made.summary),
+            }
+            for key, made in trials.items()
+        ]  # fmt: skip
+        given = {"run": step.run_id, "kind": kind, "queue": step.queue, "owner": step.owner, "rows": json.dumps(rows)}
+        self.connection.execute(RECORD, given)
 
     def set_memo(self, step_id: str, fence: int, memo: Json) -> bool:
         """Leave word for a later attempt; False if the fence refuses it."""

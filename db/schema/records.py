@@ -57,7 +57,7 @@ class AuditEntry:
 
 @dataclass(frozen=True)
 class Model:
-    """A submitted model. `kind` is python, onnx, linalg, zoo or library; `source` what the user named.
+    """A submitted model. `kind` is python, tasks, kernel, onnx, linalg, zoo or library; `source` what the user named.
 
     Its bytes, where it has any, are the content `sha256` of the store. `details` holds what an importer
     needs beyond them, such as the function of a Python file.
@@ -275,6 +275,15 @@ class TrialSummary:
     seconds: float
     origin: str = ""
     version: str = ""
+
+
+@dataclass(frozen=True)
+class MadeTrial:
+    """A trial that another step made; with an `error` it came to no figures. `result` says why it is as it is."""
+
+    summary: TrialSummary
+    result: Json = field(default_factory=dict[str, Any])
+    error: Json | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -89,6 +89,20 @@ class Analysis:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    @staticmethod
+    def read(said: Mapping[str, Any]) -> Analysis:
+        """As it was written."""
+        tasks = tuple(
+            TaskLine(**{**one, "waits": tuple((str(c), str(w), int(n)) for c, w, n in one["waits"])})
+            for one in said["tasks"]
+        )
+        lists = {
+            "loops": tuple(LoopLine(**one) for one in said["loops"]), "tasks": tasks,
+            "fifos": tuple(FifoLine(**one) for one in said["fifos"]),
+            "unused": tuple(said["unused"]), "notes": tuple(said["notes"]),
+        }  # fmt: skip
+        return Analysis(**{**said, **lists})
+
 
 def analyse_kernel(
     path: Path, top: str, clock_mhz: float = 300.0, part: str = "xcu280-fsvh2892-2L-e", reports: Path | None = None

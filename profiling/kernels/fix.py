@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.area import area_of
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.elaborate import read_kernel
-from penstock.compiler.hls_in.fence import Sources, read_sources
+from penstock.compiler.hls_in.fence import Sources, lay_out, read_sources
 from penstock.compiler.hls_in.records import Pipeline
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.timed import Timed, time_kernel
 from penstock.compiler.simulator import VITIS, Network, simulate
 from penstock.profiling.kernels.analysis import LEAST_DEPTH, delays_of, fifos_of
 from penstock.profiling.kernels.source_edits import SourceEdits, file_of
+from penstock.profiling.kernels.tried import OnTried, TriedSource, nobody
 
 MOST_TRIALS = 32
 _MOST_FACTOR = 64
@@ -58,15 +60,19 @@ class _Measured:
         return self.latency is not None and (other.latency is None or self.latency < other.latency)
 
 
-def fix_kernel(path: Path, top: str, clock_mhz: float = 300.0, part: str = "xcu280-fsvh2892-2L-e") -> FixedKernel:
+def fix_kernel(
+    path: Path, top: str, clock_mhz: float = 300.0, part: str = "xcu280-fsvh2892-2L-e",
+    *, watch: OnTried = nobody,
+) -> FixedKernel:  # fmt: skip
     """The source with better pragmas and nothing else changed."""
     delays = delays_of(part, clock_mhz)
     sources = read_sources(path)
-    return _Fixer(sources, top, delays).run()
+    return _Fixer(sources, top, delays, watch).run()
 
 
 class _Fixer:
-    def __init__(self, sources: Sources, top: str, delays: Delays) -> None:
+    def __init__(self, sources: Sources, top: str, delays: Delays, watch: OnTried) -> None:
+        self.watch, self.told = watch, 0
         self.sources, self.top, self.delays = sources, top, delays
         self.text = sources.main.read_bytes().decode(errors="surrogateescape")
         self.file = str(sources.main.relative_to(sources.folder))
@@ -77,6 +83,7 @@ class _Fixer:
 
     def run(self) -> FixedKernel:
         before = current = self._measured(self.edits)
+        self._tell(self.edits, before, (), "")
         while self.trials < MOST_TRIALS and (found := self._better(current)) is not None:
             current = found
         current = self._depths(current, before)
@@ -87,11 +94,8 @@ class _Fixer:
 
     def _measured(self, edits: SourceEdits) -> _Measured:
         with tempfile.TemporaryDirectory(prefix="penstock-fix-") as scratch:
-            for file, text in self.sources.texts.items():
-                place = Path(scratch) / file.relative_to(self.sources.folder)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_text(edits.apply(text) if file == self.sources.main else text)
-            kernel = read_kernel(Path(scratch) / self.file, self.top)
+            main = lay_out(self.sources, edits.apply(self.sources.texts[self.sources.main]), Path(scratch))
+            kernel = read_kernel(main, self.top)
         timed = time_kernel(kernel, self.delays)
         result = simulate(timed.design, VITIS)
         return _Measured(timed, None if result.deadlock is not None else result.latency)
@@ -100,16 +104,26 @@ class _Fixer:
         if edits is None or what in self.refused or self.trials >= MOST_TRIALS:
             return None
         self.trials += 1
+        why = ""
         try:
             found = self._measured(edits)
-        except PenstockError:
-            found = None
+        except PenstockError as error:
+            found, why = None, error.one_line()
+        self._tell(edits, found, (*self.changes, what), why)
         if found is None or not found.faster_than(current):
             self.refused.add(what)
             return None
         self.edits = edits
         self.changes.append(what)
         return found
+
+    def _tell(self, edits: SourceEdits, found: _Measured | None, changes: tuple[str, ...], why: str) -> None:
+        latency = found.latency if found else None
+        if found and latency is None:
+            why = "it stops for ever"
+        area = asdict(area_of(found.timed, self.delays)) if found else {}
+        self.watch(TriedSource(self.told, latency, None, area, 1, (), changes, why, edits.apply(self.text)))
+        self.told += 1
 
     # pipelines and memories
 
@@ -187,6 +201,7 @@ class _Fixer:
             if not changes:
                 continue
             found = self._measured(edits)
+            self._tell(edits, found, (*self.changes, *changes), "")
             if found.latency is not None and (before.latency is None or found.latency <= before.latency):
                 self.edits = edits
                 self.changes += changes

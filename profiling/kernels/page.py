@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
+from typing import Any
 
 from penstock.profiling.kernels.analysis import Analysis
 
@@ -20,6 +21,36 @@ def page_of(found: Analysis) -> str:
         f"<h1>{escaped(found.top)}</h1><p>{escaped(found.kernel)} for {escaped(found.part)} at "
         f"{found.clock_mhz:g} MHz: <b>{head}</b> (simulated, schedules {found.schedule}).</p>",
     ]
+    return document(found.top, [*parts, *sections(found)])
+
+
+def comparison_page(before: Analysis, after: Analysis, explored: Mapping[str, Any]) -> str:
+    """A kernel as it was and as it became, each with all that is known of it."""
+    was, became = ("it stops for ever" if one.deadlock else f"{one.latency:,} cycles" for one in (before, after))
+    values = explored["values"]
+    same = (
+        f"Values were not compared: {values['not']}." if values.get("not")
+        else f"Same values: {values['how']}" + (f", {values['compared']:,} words." if values["compared"] else ".")
+    )  # fmt: skip
+    parts = [
+        f"<h1>{escaped(before.top)}</h1><p>{escaped(before.kernel)} for {escaped(before.part)} at "
+        f"{before.clock_mhz:g} MHz: {was} as it was sent, <b>{became}</b> now (simulated, schedules {after.schedule}); "
+        f"{explored['trials']:,} sources were tried.</p><p>{escaped(same)}</p>",
+    ]
+    if explored.get("unmoved"):
+        parts.append(f"<p>Its loops were not moved, pragmas alone were changed: {escaped(explored['unmoved'])}</p>")
+    if explored.get("changes"):
+        parts.append("<ul>" + "".join(f"<li>{escaped(line)}</li>" for line in explored["changes"]) + "</ul>")
+    rows = ((name.upper(), count, after.area.get(name, 0)) for name, count in before.area.items())
+    parts.append("<h2>Area, modelled</h2>" + table(("resource", "as sent", "now"), rows))
+    now = [part.replace("<h2>", "<h2>Now: ") for part in sections(after)]
+    sent = [part.replace("<h2>", "<h2>As sent: ") for part in sections(before)]
+    return document(before.top, [*parts, *now, *sent])
+
+
+def sections(found: Analysis) -> list[str]:
+    """Tasks, loops, FIFOs, and what is to be known beside them."""
+    parts: list[str] = []
     if found.deadlock:
         parts.append(f'<p class="bad">It stops for ever: {escaped(found.deadlock)}</p>')
     elif found.interval:
@@ -47,7 +78,7 @@ def page_of(found: Analysis) -> str:
     for title, lines in (("Directives without effect", found.unused), ("Notes", found.notes)):
         if lines:
             parts.append(f"<h2>{title}</h2><ul>" + "".join(f"<li>{escaped(line)}</li>" for line in lines) + "</ul>")
-    return document(found.top, parts)
+    return parts
 
 
 def document(title: str, parts: Iterable[str]) -> str:

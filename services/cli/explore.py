@@ -9,7 +9,8 @@ import typer
 
 from penstock.services.cli.asked import AskedOptions, takes_run_options
 from penstock.services.cli.exit_codes import documented_exit_codes
-from penstock.services.cli.explore_kernel import explore_source, is_kernel
+from penstock.services.cli.explore_kernel import explore_source
+from penstock.services.jobs.kernels import is_kernel
 from penstock.services.jobs.model import check_reference
 from penstock.services.run_options import EXPLORE, MODEL_HELP
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,18 +11,11 @@ from penstock.compiler.errors import PenstockError
 from penstock.services.cli.asked import AskedOptions, flags_given
 from penstock.services.cli.exit_codes import FAILED, OK, documented_exit_codes
 from penstock.services.cli.stages import Stages
+from penstock.services.jobs.kernels import TAKEN, limits_of, objective_of
 from penstock.services.run_options import DEFAULT_PLATFORM, EXPLORE
 
 if TYPE_CHECKING:
-    from penstock.compiler.platforms import Platform
-    from penstock.profiling.kernels.explore.search import ExploredKernel, KernelObjective
-
-_SUFFIXES = (".cpp", ".cc", ".cxx", ".c")
-_TAKEN = ("objectives", "limits", "trials", "platform")
-
-
-def is_kernel(model: str) -> bool:
-    return model.lower().endswith(_SUFFIXES)
+    from penstock.profiling.kernels.explore.search import ExploredKernel
 
 
 def explore_source(
@@ -33,7 +24,8 @@ def explore_source(
 ) -> int:  # fmt: skip
     """Print what became of the kernel, and write its new source where --out says."""
     from penstock.compiler.platforms import load_platform
-    from penstock.profiling.kernels.explore.search import TRIALS, explore_kernel
+    from penstock.profiling.kernels.explore.limits import TRIALS
+    from penstock.profiling.kernels.explore.search import explore_kernel
 
     with documented_exit_codes():
         if out is not None and out.exists() and not out.is_dir():
@@ -44,7 +36,7 @@ def explore_source(
                 hint="name it: --top FUNCTION",
             )  # fmt: skip
         given = flags_given(asked, EXPLORE)
-        if odd := [flag for name, flag in given.items() if name not in _TAKEN] + (["--save"] if save else []):
+        if odd := [flag for name, flag in given.items() if name not in TAKEN] + (["--save"] if save else []):
             raise PenstockError(
                 code="bad-option", what=f"{', '.join(odd)} of a C++ kernel", where=model,
                 limit="a kernel keeps its own types, and takes --top, --platform, --clock, --trials, --objective, "
@@ -94,38 +86,6 @@ def _write(out: Path, model: Path, source: str, report: str) -> Path:
 
 def _unwritable(out: Path, what: str) -> PenstockError:
     return PenstockError(code="output-not-writable", what=what, where=str(out), hint="choose another folder with --out")
-
-
-def objective_of(objectives: Sequence[str], model: str) -> KernelObjective:
-    """What is to be short: one run, or the time from one run to the next of many."""
-    match list(objectives):
-        case [] | ["latency"]:
-            return "latency"
-        case ["throughput"]:
-            return "throughput"
-        case _:
-            raise PenstockError(
-                code="bad-option", what=f"the objectives {', '.join(objectives)} of a C++ kernel", where=model,
-                limit="latency, or throughput; resources are limits", hint="give one of them, and --limit",
-            )  # fmt: skip
-
-
-def limits_of(texts: list[str] | tuple[str, ...], platform: Platform) -> dict[str, int]:
-    """What the platform leaves to a design, or less of it: counts of each resource."""
-    from penstock.dse.evaluation.objectives import Goal
-    from penstock.profiling.kernels.explore.search import RESOURCES
-
-    whole = platform.limits.as_dict()
-    found = {name: floor(whole[name]) for name in RESOURCES}
-    for limit in Goal.of((), texts).on(platform).limits:
-        if limit.name not in RESOURCES or limit.sense != "<=" or limit.share is None:
-            raise PenstockError(
-                code="bad-limit", what=f"{limit.text} of a C++ kernel", where="--limit",
-                limit="known are " + ", ".join(f"{name}<=" for name in RESOURCES), hint="limit resources alone",
-            )  # fmt: skip
-        given = limit.value if limit.value > 1 else limit.share * whole[limit.name]
-        found[limit.name] = min(found[limit.name], floor(given))
-    return found
 
 
 def _lines(found: ExploredKernel) -> list[str]:

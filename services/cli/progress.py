@@ -153,7 +153,7 @@ def error_line(run: RunDetail) -> str:
         parts.append(f"({error.limit})")
     if error.hint:
         parts.append(f"- {error.hint}")
-    return " ".join(parts)
+    return "\n".join([" ".join(parts), *error.others])
 
 
 def _step_row(step: StepOut) -> tuple[RenderableType, ...]:

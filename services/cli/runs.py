@@ -24,6 +24,7 @@ from penstock.services.cli.progress import best_text, error_line, runs_table
 from penstock.services.cli.watching import exit_code_of, follow
 from penstock.services.client.blocking import Client
 from penstock.services.client.errors import UsageError
+from penstock.services.client.model_source import ModelSource
 from penstock.services.run_options import MODEL_HELP, SUBMIT
 from penstock.services.step_kinds import STEP_KINDS, StepKey
 
@@ -38,6 +39,7 @@ Url = Annotated[str | None, typer.Option("--url", help="The service; else PENSTO
 def submit(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=f"{MODEL_HELP}.")],
     asked: AskedOptions,
+    top: Annotated[str, typer.Option(help="Of a kernel in C++: its top function.")] = "",
     name: Annotated[str | None, typer.Option(help="What to call the run.")] = None,
     key: Annotated[
         str, typer.Option(help="The same submission again under the same key starts no second run: a CI job's id.")
@@ -51,7 +53,7 @@ def submit(
     options = {**asked, "name": name}
     given = {option: value for option, value in options.items() if value is not None}
     with connect(url) as service:
-        run = service.submit(model, key=key, **given)
+        run = service.submit(ModelSource.parse(model, top), key=key, **given)
         if not wait:
             if as_json:
                 print_json(run)

@@ -328,7 +328,7 @@ class AsyncClient:
     async def _ask(self, call: ApiCall[D]) -> D:
         retries = RETRIES
         with ExitStack() as stack:
-            sent = [(path.name, stack.enter_context(opened(path))) for path in call.files]
+            sent = [(name, stack.enter_context(opened(path))) for name, path in call.files]
             files = [("file", (given, file, "application/octet-stream")) for given, file in sent] or None
             while True:
                 try:

@@ -60,7 +60,8 @@ class ApiCall(Generic[D]):
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
     body: Any = None
     form: Mapping[str, str] = field(default_factory=dict[str, str])
-    files: tuple[Path, ...] = ()
+    files: tuple[tuple[str, Path], ...] = ()
+    """Each by the name that it is sent under."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     seconds: float = 30.0
     accept: tuple[int, ...] = ()
@@ -96,8 +97,9 @@ def submit_model(source: ModelSource, name: str, key: str) -> ApiCall[ModelOut]:
     said = {"entry": source.entry, "options": source.options, "name": name}
     form = {field: value for field, value in said.items() if value}
     files = (*(() if source.path is None else (source.path,)), *source.weights)
-    if files:
-        return ApiCall("POST", "/v1/models", ModelOut, form=form, files=files, headers=once, seconds=_UPLOAD_SECONDS)
+    named = (*source.sources, *((path.name, path) for path in files))
+    if named:
+        return ApiCall("POST", "/v1/models", ModelOut, form=form, files=named, headers=once, seconds=_UPLOAD_SECONDS)
     if source.reference:
         body = {"reference": source.reference, "name": name}
         return ApiCall("POST", "/v1/models", ModelOut, body=body, headers=once)

@@ -10,17 +10,22 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import parse_qsl, urlencode
 
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.fence import KERNELS, read_sources
 from penstock.compiler.reference import LIBRARIES
 from penstock.compiler.tasks.source import is_task_source, kernels_in
 from penstock.services.client.errors import UsageError
 
 _INDEX = ".safetensors.index.json"
+_KERNEL = re.compile(r"\.(?:cpp|cc|cxx|c):[A-Za-z_]\w*\Z", re.IGNORECASE)
 _ZOO_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True)
 class ModelSource:
     """A file, `zoo:name?key=value`, or a model of a library by its reference; `weights` are files sent along.
+
+    A kernel in C++ has its files as `sources`, by the names that its includes give them, and its top as `entry`.
 
     `options` are constants of a task program or sizes of an ONNX file's open dims, as P=8&Q=8.
     """
@@ -32,9 +37,16 @@ class ModelSource:
     arguments: Mapping[str, str | int | float | bool] | None = None
     reference: str = ""
     weights: tuple[Path, ...] = ()
+    sources: tuple[tuple[str, Path], ...] = ()
 
     @staticmethod
-    def parse(text: str) -> ModelSource:
+    def parse(text: str, top: str = "") -> ModelSource:
+        """`top` is of a kernel in C++, where it is not written behind the file as kernel.cpp:TOP."""
+        file, _, entry = text.rpartition(":") if _KERNEL.search(text) else (text, "", "")
+        if file.lower().endswith(KERNELS):
+            return _kernel(Path(file), top or entry)
+        if top:
+            raise UsageError(f"'{text}' is no kernel in C++, and has no --top: write its function as file.py:FUNCTION")
         whole, weights = _without_weights(text)
         if weights:
             return replace(_file(whole) if ".py:" in whole else ModelSource(entry=whole), weights=weights)
@@ -49,13 +61,27 @@ class ModelSource:
         return _file(text)
 
 
+def _kernel(main: Path, top: str) -> ModelSource:
+    """The source and every header that it includes, as the fence of kernels finds them."""
+    if not top:
+        raise UsageError(f"'{main}' is a kernel in C++ and has a top function: name it with --top FUNCTION")
+    if not main.is_file():
+        raise UsageError(f"there is no file {main}")
+    try:
+        found = read_sources(main)
+    except PenstockError as error:
+        raise UsageError("\n".join(one.one_line() for one in (error, *error.others))) from None
+    files = sorted((file.relative_to(found.folder).as_posix(), file) for file in found.texts)
+    return ModelSource(entry=top, sources=tuple(files))
+
+
 def _file(text: str) -> ModelSource:
     whole, _, options = text.partition("?")
     file, _, entry = whole.rpartition(":") if ".py:" in whole else (whole, "", "")
     path = Path(file)
     if path.suffix not in (".py", ".onnx", ".mlir"):
         raise UsageError(
-            f"'{text}' is no model: write file.py:function, file.onnx, file.mlir, zoo:NAME?key=value "
+            f"'{text}' is no model: write file.py:function, file.onnx, file.mlir, kernel.cpp, zoo:NAME?key=value "
             f"or a model of a library ({', '.join(f'{name}:NAME' for name in LIBRARIES)})"
         )
     if path.suffix == ".py" and not entry and not _is_task_program(path):

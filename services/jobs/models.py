@@ -10,26 +10,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from penstock.compiler.hls_in.fence import KERNELS
 from penstock.compiler.reference import ZooReference
 from penstock.db import Transaction
 from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Model
+from penstock.services.jobs.kernels import HEADERS, is_kernel
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.jobs.sources import (
     check_entry,
     check_linalg,
     check_onnx,
     check_python,
+    check_sources,
     file_options,
     has_bodies,
     is_task_program,
     library_reference,
     options_text,
+    source_name,
     weighted_reference,
     zoo_names,
     zoo_source,
 )
 from penstock.services.run_options import LONGEST_NAME
+from penstock.services.step_kinds import KERNEL
 from penstock.services.store import ContentStore, TooLargeError
 
 WEIGHTS_FOLDER = "weights"
@@ -74,6 +79,17 @@ class Intake:
             stored = self.store.put_chunks(iter(lambda: file.read(_CHUNK), b""), limit=self.most_model_bytes)
         except TooLargeError as error:
             raise RefusedError("too-large", f"{name} is too large: {error}", where="field file") from None
+        return stored.sha256, stored.size
+
+    def keep_sources(self, files: Mapping[str, bytes]) -> tuple[str, int]:
+        """As one tree, under their names."""
+        self.check_disk()
+        with tempfile.TemporaryDirectory(dir=self.home, prefix="sources-") as folder:
+            for name, content in files.items():
+                path = Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            stored = self.store.put_tree(Path(folder))
         return stored.sha256, stored.size
 
     def keep_weights(self, files: Mapping[str, BinaryIO]) -> tuple[str, int]:
@@ -161,6 +177,38 @@ def model_with_weights(intake: Intake, files: Sequence[tuple[str, BinaryIO]], en
     return NewModel(name, kind, source, {**details, "weights": True}, sha256, size)
 
 
+def kernel_model(intake: Intake, files: Sequence[tuple[str, BinaryIO]], top: str, name: str) -> NewModel:
+    """A kernel in HLS C++: the source with its top function, and the headers that it includes, beside it or below."""
+    shown = {source_name(given): file for given, file in files}
+    if len(shown) < len(files):
+        raise _odd_sources("two files have one name", "")
+    if odd := next((x for x in sorted(shown) if not x.lower().endswith((*KERNELS, *HEADERS))), None):
+        raise _odd_sources(f"'{odd}' is none of these", ", ".join((*KERNELS, *HEADERS)))
+    main = [given for given in shown if is_kernel(given)]
+    if len(main) != 1:
+        raise _odd_sources(f"there are {len(main)} sources", "one of " + ", ".join(KERNELS) + ", and headers")
+    if not top:
+        raise RefusedError(
+            "entry-missing", f"{main[0]} needs the name of its top function", where="field entry",
+            hint="send it as the form field `entry`; on the command line: --top FUNCTION",
+        )  # fmt: skip
+    check_entry(top)
+    sources = {given: _source(intake, file, given) for given, file in shown.items()}
+    check_sources(sources, intake.most_source_bytes)
+    sha256, size = intake.keep_sources(sources)
+    details = {"file": main[0], "function": top, "files": sorted(sources)}
+    return NewModel(
+        name or _model_name(main[0].rpartition("/")[2], top), KERNEL, f"{main[0]}:{top}", details, sha256, size
+    )
+
+
+def _odd_sources(what: str, limit: str) -> RefusedError:
+    return RefusedError(
+        "model-file-unsupported", what, where="field file", limit=limit,
+        hint="curl -F file=@kernel.cpp -F file=@sizes.h -F entry=top …; names of headers may have folders",
+    )  # fmt: skip
+
+
 def _odd_files(what: str, limit: str) -> RefusedError:
     return RefusedError(
         "model-file-unsupported", what, where="field file", limit=limit,
@@ -205,7 +253,7 @@ def _described(intake: Intake, file: BinaryIO, name: str, entry: str) -> tuple[s
                 "model-file-unsupported",
                 f"'{name}' is neither Python nor ONNX nor linalg text",
                 where="field file",
-                limit="files that end in .py, .onnx or .mlir",
+                limit="files that end in .py, .onnx or .mlir, or in .cpp with their top function as entry",
                 hint="write a .py file with a function that returns (module, example_inputs), or export to ONNX",
             )
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from penstock.compiler.errors import PenstockError
 from penstock.db import Transaction, lifecycle
 from penstock.db.lifecycle import Submitted
 from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Model, NewStep, Run, Step
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
 from penstock.dse.support.budgets import MOST_USUAL_TRIALS
+from penstock.services.jobs.kernels import TAKEN, check_kernel_options
 from penstock.services.jobs.quotas import NO_QUOTAS, Quotas, asked_trials, check_quotas, most_of_one
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import EXTENDED, LONGEST_NAME
-from penstock.services.step_kinds import CHECK, EXPLORE, FIRST_TURN, PACKAGE, REPLAY, SELECT, TRIAL
+from penstock.services.step_kinds import CHECK, EXPLORE, FIRST_TURN, KERNEL, PACKAGE, REPLAY, SELECT, TRIAL
 from penstock.services.steps.graph import (
     GIVEN,
     check_steps,
@@ -70,6 +72,9 @@ def start_run(
     quotas: Quotas = NO_QUOTAS,
 ) -> Submitted:
     """A run of a model with the steps that it begins with, unless too many wait already, or too many of its owner."""
+    if model.kind == KERNEL:
+        _check_kernel(options)
+        options = {name: value for name, value in options.items() if name in (*TAKEN, "priority")}
     check_quotas(tx, owner, quotas, runs=1, trials=asked_trials(options))
     check_waiting(tx, most_waiting, owner)
     return lifecycle.begin_run(
@@ -88,10 +93,22 @@ def check_model(
     quotas: Quotas = NO_QUOTAS,
 ) -> Submitted:
     """A run that says what is known of a model before any search."""
+    if model.kind == KERNEL:
+        raise RefusedError(
+            "not-of-kernels", "a C++ kernel is not checked before its run", where="path",
+            hint="start a run: its first step reads the kernel and says what is wrong, and where, within seconds",
+        )  # fmt: skip
     check_quotas(tx, owner, quotas, runs=1)
     check_waiting(tx, most_waiting, owner)
     name = f"{CHECK} of {model.name}"[:LONGEST_NAME]
     return lifecycle.begin_run(tx, model_id=model.id, name=name, steps=check_steps(), options=options, owner=owner)
+
+
+def _check_kernel(options: Mapping[str, Any]) -> None:
+    try:
+        check_kernel_options(options)
+    except PenstockError as error:
+        raise RefusedError("not-of-kernels", error.what, where="body", limit=error.limit, hint=error.hint) from None
 
 
 def check_waiting(tx: Transaction, most_waiting: int, owner: str | None) -> None:
@@ -123,7 +140,12 @@ def cancel_run(tx: Transaction, run_id: str) -> Run:
 
 def pause_or_resume(tx: Transaction, run_id: str, change: Callable[[Transaction, str], Run | None]) -> Run:
     """Hold trials back or let them go on, which a run that is over or stopping refuses."""
-    run = change(tx, find_run(tx, run_id).id)
+    found = find_run(tx, run_id)
+    if tx.steps.by_key(found.id, KERNEL) is not None:
+        raise RefusedError(
+            "not-of-kernels", "the sources of a kernel are tried in one go", where="path", hint="stop the run instead"
+        )
+    run = change(tx, found.id)
     if run is None:
         raise no_run(run_id)
     if run.state not in _OPEN_STATES:
@@ -172,6 +194,11 @@ def replay_trial(
     check_quotas(tx, owner, quotas, runs=1)
     check_waiting(tx, most_waiting, owner)
     run = find_run(tx, run_id)
+    if tx.steps.by_key(run.id, KERNEL) is not None:
+        raise RefusedError(
+            "not-of-kernels", "a source of a kernel is not tried again by itself", where="path",
+            hint="start the run again: the same kernel and options try the same sources",
+        )  # fmt: skip
     if tx.trials.by_number(run.id, number) is None:
         raise no_trial(run_id, number)
     return lifecycle.submit(
@@ -196,6 +223,8 @@ def no_trial(run_id: str, number: int) -> RefusedError:
 def _check_extendable(run: Run, steps: dict[str, Step]) -> None:
     if run.state in (RunState.CANCELLED, RunState.CANCELLING, RunState.FAILING):
         raise _finished(_said(run), "start a run of its own for further trials")
+    if KERNEL in steps:
+        raise _finished("the sources of a kernel are tried in one go", "start a run with more trials")
     if EXPLORE in steps and GIVEN in steps[EXPLORE].payload:
         raise _finished("the run was given its design and searched nothing", "start a run of its own for a search")
     if EXPLORE not in steps or (run.state == RunState.FAILED and steps[EXPLORE].state != StepState.SUCCEEDED):

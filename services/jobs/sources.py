@@ -29,11 +29,12 @@ from penstock.compiler.reference import (
 )
 from penstock.services.jobs import python_names
 from penstock.services.jobs.refused import RefusedError
-from penstock.services.run_options import NAME_PATTERN
+from penstock.services.run_options import LONGEST_NAME, NAME_PATTERN
 
 OPTION_VALUE = r"[A-Za-z0-9_.+\-]{1,200}"
 """A number, a type, the name of a mesh: never a path, for a mesh may be a file's to whoever runs the compiler."""
 _WEIGHTS_OPTION = WEIGHTS[0]
+_SOURCE_PART = re.compile(r"[A-Za-z0-9_+\-][A-Za-z0-9_.+\-]*")
 _LOOK_SECONDS = 60.0
 # First bytes of a serialised ModelProto: the tags of its fields, ir_version first in practice.
 _ONNX_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA})
@@ -161,6 +162,38 @@ def check_linalg(head: bytes, file: str) -> None:
             where=file,
             hint="send MLIR as text, with linalg on tensors in one function @main",
         )
+
+
+def source_name(given: str) -> str:
+    """A C++ file's name, with folders below the source's own where an include names them; refused if it leads out."""
+    parts = given.replace("\\", "/").split("/")
+    if len(given) > LONGEST_NAME or len(parts) > 8 or not all(_SOURCE_PART.fullmatch(part) for part in parts):
+        shown = "".join(letter for letter in given[:80] if letter.isprintable())
+        raise RefusedError(
+            "model-file-unsupported", f"a C++ file cannot be called '{shown}'", where="field file",
+            limit="letters, digits, and . _ - + within them; folders behind one another, none hidden and none above",
+            hint="name it as its #include does",
+        )  # fmt: skip
+    return "/".join(parts)
+
+
+def check_sources(files: Mapping[str, bytes], most_bytes: int) -> None:
+    """Refuses C++ sources that are no text, or too much of it; they are read behind the fence, and not here."""
+    if sum(map(len, files.values())) > most_bytes:
+        raise RefusedError(
+            "too-large", "the sources together are too large", where="field file", limit=f"at most {most_bytes} bytes",
+            hint="leave the test bench and its data out",
+        )  # fmt: skip
+    for name, content in files.items():
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError:
+            text = "\0"
+        if not text.strip() or "\0" in text:
+            raise RefusedError(
+                "model-file-invalid", "these bytes are not C++" if content.strip() else "the file is empty", where=name,
+                limit="text in UTF-8", hint="send the source itself",
+            )  # fmt: skip
 
 
 def zoo_names() -> tuple[str, ...]:

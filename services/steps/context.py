@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.db import Database
 from penstock.db.database import is_transient
-from penstock.db.schema.records import Artifact, Json, Model, Run, Step
+from penstock.db.schema.records import Artifact, Json, MadeTrial, Model, Run, Step
 from penstock.services.settings import Settings
-from penstock.services.step_kinds import FIRST_TURN
+from penstock.services.step_kinds import FIRST_TURN, TRIAL
 from penstock.services.steps.graph import in_turn
 from penstock.services.steps.launcher import runner_of
 from penstock.services.steps.result import StepStoppedError
@@ -104,6 +104,13 @@ class StepContext:
         with self.database.begin() as tx:
             if not tx.steps.set_memo(self.step.id, self.step.fence, memo):
                 raise StepStoppedError("fenced")
+
+    def record_trials(self, made: Mapping[str, MadeTrial], words: str) -> None:
+        """Trials that this step made itself, by their keys, and how far it is. What is noted already stays."""
+        with self.database.begin() as tx:
+            if tx.runs.lock(self.run.id) is None or not tx.steps.set_progress(self.step, None, words):
+                raise StepStoppedError("fenced")
+            tx.steps.record_trials(self.step, TRIAL, made)
 
     @property
     def turn(self) -> int:

@@ -19,6 +19,7 @@ from penstock.services.step_kinds import (
     EXPLORE,
     FIRST_TURN,
     IMPORT,
+    KERNEL,
     LINK,
     MEASURE,
     PACKAGE,
@@ -39,6 +40,8 @@ GIVEN = "given"
 
 def run_steps(model: Model, options: Mapping[str, Any], turn: int = FIRST_TURN) -> tuple[NewStep, ...]:
     """What a run of a model begins with. `options` stay with the run, where every body finds them."""
+    if model.kind == KERNEL:
+        return (_step(IMPORT), _step(KERNEL, needs=(IMPORT,)), _step(PACKAGE, needs=(KERNEL,)))
     measured, linked = measured_in_steps(options), wants_link(options)
     shortlist = (_step(SHORTLIST, needs=(EXPLORE,), turn=turn),) if measured else ()
     link = (_step(LINK, needs=(VERIFY,), turn=turn),) if linked else ()

@@ -287,3 +287,56 @@ def test_nothing_is_taken_in_when_the_disk_is_nearly_full(make_client: MakeClien
 def test_a_model_that_does_not_exist(shared_client: httpx.Client) -> None:
     for model in ("mdl_0", "mdl_01m7xngjf73j71t75hyx4msfc9", "%00", "run_01m7xngjf73j71t75hyx4msfc9"):
         check_problem(shared_client.get(f"/v1/models/{model}"), "model-not-found", 404, "POST /v1/models")
+
+
+CPP = b"void top(int a[4]) { for (int i = 0; i < 4; i++) a[i] = i; }\n"
+
+
+def send(client: httpx.Client, files: dict[str, bytes], top: str = "top") -> httpx.Response:
+    return client.post("/v1/models", files=[("file", item) for item in files.items()], data={"entry": top})
+
+
+def test_a_kernel_is_taken_with_its_headers(make_client: MakeClient, settings: Settings) -> None:
+    """Nothing of it is executed to read it: also where Python is not taken."""
+    client = make_client(replace(settings, allow_python_models=False))
+    model = send(client, {"k.cpp": CPP, "inc/sizes.h": b"#define N 4\n"}).json()
+    assert (model["name"], model["kind"], model["source"]) == ("k.top", "kernel", "k.cpp:top")
+
+
+@pytest.mark.parametrize(
+    ("files", "top", "code"),
+    [
+        ({"k.cpp": CPP}, "", "entry-missing"),
+        ({"k.cpp": CPP}, "a b", "entry-not-found"),
+        ({"k.cpp": CPP, "l.cpp": CPP}, "top", "model-file-unsupported"),
+        ({"k.cpp": CPP, "../up.h": b"x"}, "top", "model-file-unsupported"),
+        ({"k.cpp": CPP, "/etc/x.h": b"x"}, "top", "model-file-unsupported"),
+        ({"k.cpp": CPP, "a\\..\\x.h": b"x"}, "top", "model-file-unsupported"),
+        ({"k.cpp": CPP, ".hidden.h": b"x"}, "top", "model-file-unsupported"),
+        ({"k.cpp": CPP, "data.bin": b"x"}, "top", "model-file-unsupported"),
+        ({"k.cpp": b""}, "top", "model-file-invalid"),
+        ({"k.cpp": b"\x00\x01"}, "top", "model-file-invalid"),
+        ({"k.cpp": b"\xff\xfe"}, "top", "model-file-invalid"),
+        ({"k.cpp": b"//" + b"x" * (1 << 20)}, "top", "too-large"),
+    ],
+)
+def test_what_is_no_kernel_is_refused(
+    shared_client: httpx.Client, files: dict[str, bytes], top: str, code: str
+) -> None:  # fmt: skip
+    refused = send(shared_client, files, top)
+    assert refused.json()["code"] == code, refused.text
+    assert 400 <= refused.status_code < 500
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"quantize": "w8a8"}, {"evidence": "open-rtl"}, {"objectives": ["energy"]}, {"limits": ["latency_us<=3"]},
+        {"platform": "ecp5-25k"}, {"bitstream": "hw"}, {"fix": ["order=parallel-outer"]}, {"sampler": "grid"},
+    ],
+)  # fmt: skip
+def test_options_that_kernels_do_not_take_are_refused(client: httpx.Client, options: dict[str, object]) -> None:
+    model = send(client, {"k.cpp": CPP}).json()
+    refused = client.post("/v1/runs", json={"model": model["id"], **options})
+    check_problem(refused, "not-of-kernels", 422)
+    check_problem(client.post(f"/v1/models/{model['id']}/check", json={}), "not-of-kernels", 422)

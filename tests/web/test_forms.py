@@ -95,3 +95,26 @@ def test_names_with_markup_or_turned_text_stay_names(client: httpx.Client, seede
         text = client.get(path).text
         assert "<b>x" not in text
         assert re.search(r"<bdi>&lt;b&gt;x&lt;/b&gt;\u202eevil\u2066</bdi>", text), path
+
+
+def test_the_form_takes_kernels_and_asks_them_for_what_they_take(client: httpx.Client) -> None:
+    text = client.get("/submit").text
+    sources = re.search(r'<input type="file" id="sources"[^>]*>', text)
+    assert sources is not None
+    assert "multiple" in sources.group(0)
+    assert ".cpp" in sources.group(0)
+    assert 'name="top"' in text
+    fields = re.findall(r'<div class="field"( data-not-of-kernels)?>(.*?)</div>', text, re.DOTALL)
+    shown = {name for hidden, body in fields if not hidden for name in re.findall(r'name="(\w+)" data-kind', body)}
+    assert {"trials", "objectives", "limits", "name"} <= shown
+    assert not {"quantize", "evidence", "sampler"} & shown
+
+
+def test_a_run_of_a_kernel_is_asked_for_again_as_one(client: httpx.Client) -> None:
+    source = "void top(int a[4]) { a[0] = 1; }\n"
+    model = client.post("/v1/models", files={"file": ("k.cpp", source)}, data={"entry": "top"}).json()
+    run = client.post("/v1/runs", json={"model": model["id"], "trials": 7}).json()
+    assert set(run["options"]) == {"platform", "trials", "objectives", "limits", "priority"}
+    text = client.get(f"/submit?run={run['id']}").text
+    assert 'data-again="kernel"' in text
+    assert 'value="7"' in text

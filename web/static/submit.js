@@ -7,8 +7,11 @@
   const button = form.querySelector("button[type=submit]");
   const source = () => form.querySelector("input[name=source]:checked").value;
 
+  const isKernel = () => source() === "kernel" || (source() === "same" && form.dataset.again === "kernel");
+
   function show() {
     for (const part of form.querySelectorAll("[data-source]")) part.hidden = part.dataset.source !== source();
+    for (const part of form.querySelectorAll("[data-not-of-kernels]")) part.hidden = isKernel();
   }
 
   const list = (text) => text.split(/[\s,]+/).filter(Boolean);
@@ -26,11 +29,13 @@
     for (const field of form.querySelectorAll("[data-kind]")) {
       const { name, value } = field;
       const kind = field.dataset.kind;
+      if (field.closest("[data-not-of-kernels][hidden]")) continue;
       if (kind === "switch") found[name] = field.checked;
       else if (kind === "choices") found[name] = [...(found[name] ?? []), ...(value ? [value] : [])];
       else if (kind === "list") found[name] = list(value);
       else if (value !== "") found[name] = kind === "number" ? field.valueAsNumber : value;
     }
+    if (isKernel()) found.objectives = found.objectives.slice(0, 1);
     return found;
   }
 
@@ -55,6 +60,17 @@
         body.append("file", file);
         for (const name of ["entry", "options"]) if (value(name)) body.append(name, value(name));
         return (await ask("/v1/models", body)).id;
+      }
+      case "kernel": {
+        const body = new FormData();
+        const { files } = form.elements.sources;
+        if (!files.length) throw { detail: "Choose a C++ file first.", where: "sources" };
+        for (const file of files) body.append("file", file);
+        if (value("top")) body.append("entry", value("top"));
+        return (await ask("/v1/models", body).catch((problem) => {
+          const where = { "field file": "sources", "field entry": "top" }[problem.where] ?? problem.where;
+          throw { ...problem, where };
+        })).id;
       }
       case "library":
         return (await ask("/v1/models", { reference: value("reference") })).id;

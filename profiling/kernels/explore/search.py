@@ -5,33 +5,32 @@ Every candidate is judged as `penstock analyse` judges it: schedules and area as
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
-from math import prod, sqrt
+from math import inf, prod, sqrt
 from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.area import Area, area_of
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.elaborate import read_kernel
+from penstock.compiler.hls_in.fence import lay_out
 from penstock.compiler.hls_in.parsing import Unit, parse
-from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.timed import time_kernel
-from penstock.compiler.hls_in.to_nests import KernelArgument
 from penstock.compiler.simulator import VITIS, Network, simulate
 from penstock.profiling.kernels.analysis import delays_of
+from penstock.profiling.kernels.explore.compare import arguments_of, compare_sources
+from penstock.profiling.kernels.explore.limits import TRIALS
 from penstock.profiling.kernels.explore.loop_tree import SourceNode
 from penstock.profiling.kernels.explore.moves import Banks, Nest, NestShape, banks_of, fused, joined, nests_of, shaped
 from penstock.profiling.kernels.explore.source import KernelSource, read_source
 from penstock.profiling.kernels.explore.tasks import tasks_of
-from penstock.profiling.kernels.values import random_memories, source_program
+from penstock.profiling.kernels.tried import NestLine, OnTried, TriedSource, nobody
 
-TRIALS = 240
 _MOST_LANES = 256
 _MOST_BANKS = 512
 _AT_EACH_WIDTH = 6
@@ -40,17 +39,6 @@ _ROUNDS = 3
 _LIGHT = 1000
 """A nest with so much less work than the largest is not looked at by itself."""
 KernelObjective = Literal["latency", "throughput"]
-RESOURCES = ("dsp", "lut", "ff", "bram18")
-
-
-@dataclass(frozen=True)
-class NestLine:
-    """What was done to a nest: loops from the outermost, lanes of each variable."""
-
-    line: int
-    source: tuple[str, ...]
-    order: tuple[str, ...]
-    lanes: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -73,6 +61,8 @@ class ExploredKernel:
     limits: Mapping[str, int]
     nests: tuple[NestLine, ...]
     trials: int
+    chosen: int
+    """Which of the sources tried; 0 is what was given."""
     compared: int
     different: int
 
@@ -101,29 +91,45 @@ class _State:
 def explore_kernel(
     path: Path, top: str, clock_mhz: float = 300.0, part: str = "xcu280-fsvh2892-2L-e",
     limits: Mapping[str, int] | None = None, *, objective: KernelObjective = "latency", trials: int = TRIALS,
-    seed: int = 0,
+    seed: int = 0, watch: OnTried = nobody, compare: bool = True, seconds: float = inf,
 ) -> ExploredKernel:  # fmt: skip
-    """The fastest of the sources tried that computes the same and stays within the limits."""
+    """The fastest of the sources tried that computes the same and stays within the limits.
+
+    After so many `seconds` of computing no other source is tried, and the best so far is it.
+    Without `compare` nothing of the kernel is run: whoever asked has to hold the values against each other.
+    """
     delays = delays_of(part, clock_mhz)
     arguments = tuple(arguments_of(path, top))
     unit = parse(path)
     parted = read_source(unit, top)
     together = replace(parted, nodes=fused(parted.nodes))
     sources = [parted] if together.nodes == parted.nodes else [parted, together]
-    tried = [_Search(unit, top, delays, limits or {}, trials // len(sources), objective, one) for one in sources]
-    ends = [search.run() for search in tried]
+    begun = _computed()
+    tried, ends = list[_Search](), list[tuple[_Judged, _State]]()
+    for one in sources:
+        first = 1 + sum(search.tried for search in tried)
+        share = trials // len(sources)
+        end = begun + seconds * (len(tried) + 1) / len(sources)
+        tried.append(_Search(unit, top, delays, limits or {}, share, objective, one, watch, first, end))
+        ends.append(tried[-1].run())
     best = min(range(len(ends)), key=lambda at: tried[at].cost(ends[at][1]))
     search, (before, found) = tried[best], ends[best]
     text, nests, tasks = search.text(found.shapes), search.nests, max(1, len(search.groups))
     if search.cost_of(before) <= search.cost(found) and search.over(before.area) <= 1:
         text, found, nests, tasks = parted.text, replace(found, judged=before), [], 1  # nothing better was found
-    compared, different = _compared(path, top, text, arguments, seed)
+    compared, different = compare_sources(unit.sources, top, text, arguments, seed) if compare else (0, 0)
     lines = tuple(_line(nest, found.shapes.get(nest.path, nest.plain)) for nest in nests)
     return ExploredKernel(
         path.name, top, part, clock_mhz, text, before.latency, found.judged.latency, before.interval,
         found.judged.interval, tasks, asdict(before.area),
-        asdict(found.judged.area), dict(limits or {}), lines, sum(one.tried for one in tried), compared, different,
+        asdict(found.judged.area), dict(limits or {}), lines, sum(one.tried for one in tried),
+        search.numbers.get(text, 0), compared, different,
     )  # fmt: skip
+
+
+def _computed() -> float:
+    """Seconds that this process and those that it started have computed."""
+    return sum(os.times()[:4])
 
 
 def _line(nest: Nest, shape: NestShape) -> NestLine:
@@ -137,8 +143,10 @@ def _line(nest: Nest, shape: NestShape) -> NestLine:
 class _Search:
     def __init__(
         self, unit: Unit, top: str, delays: Delays, limits: Mapping[str, int], trials: int, objective: KernelObjective,
-        source: KernelSource,
+        source: KernelSource, watch: OnTried, first: int, end: float,
     ) -> None:  # fmt: skip
+        """`first` is the number of the first source that it tries; the given one is told with the first search."""
+        self.watch, self.first, self.end = watch, first, end
         self.top, self.delays, self.limits, self.most, self.objective = top, delays, limits, trials, objective
         self.unit, self.source = unit, source
         self.original = self._judge(source.text)
@@ -147,6 +155,9 @@ class _Search:
         self.groups: list[list[int]] = []
         self._shares: dict[tuple[int, ...], float] = {}
         self._known: dict[str, _Judged | None] = {}
+        self.numbers: dict[str, int] = {}
+        if first == 1:
+            self._tell(0, source.text, {}, self.original, "")
 
     def run(self) -> tuple[_Judged, _State]:
         plain = {nest.path: nest.plain for nest in self.nests}
@@ -307,25 +318,33 @@ class _Search:
     def _judged(self, shapes: Mapping[tuple[int, ...], NestShape], until: int) -> _Judged | None:
         text = self.text(shapes)
         if text not in self._known:
-            if self.tried >= until:
+            if self.tried >= until or (self.tried and _computed() > self.end):
                 return None
+            self.numbers[text] = number = self.first + self.tried
             self.tried += 1
             try:
-                self._known[text] = self._judge(text)
-            except PenstockError:
+                judged = self._known[text] = self._judge(text)
+            except PenstockError as error:
                 if self.tried == 1:  # what is refused as it stands is refused by name
                     raise
-                self._known[text] = None
+                judged = self._known[text] = None
+                self._tell(number, text, shapes, None, error.one_line())
+            else:
+                self._tell(number, text, shapes, judged, "")
         return self._known[text]
+
+    def _tell(
+        self, number: int, text: str, shapes: Mapping[tuple[int, ...], NestShape], judged: _Judged | None, why: str
+    ) -> None:
+        lines = tuple(_line(nest, shapes[nest.path]) for nest in self.nests if nest.path in shapes)
+        area = asdict(judged.area) if judged else {}
+        cycles = (judged.latency, judged.interval) if judged else (None, None)
+        self.watch(TriedSource(number, *cycles, area, max(1, len(self.groups)), lines, (), why, text))
 
     def _judge(self, text: str) -> _Judged:
         sources = self.unit.sources
         with tempfile.TemporaryDirectory(prefix="penstock-explore-") as scratch:
-            for file, old in sources.texts.items():
-                place = Path(scratch) / file.relative_to(sources.folder)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_text(text if file == sources.main else old)
-            kernel = read_kernel(Path(scratch) / sources.main.relative_to(sources.folder), self.top)
+            kernel = read_kernel(lay_out(sources, text, Path(scratch)), self.top)
         timed = time_kernel(kernel, self.delays)
         result = simulate(timed.design, VITIS)
         if result.deadlock is not None:
@@ -346,45 +365,3 @@ def _apart(shapes: list[NestShape]) -> list[NestShape]:
 
 def _stays(index: Sequence[Any], variable: str) -> bool:
     return all(form is None or variable not in form.factors for form in index)
-
-
-def _compared(path: Path, top: str, text: str, arguments: tuple[KernelArgument, ...], seed: int) -> tuple[int, int]:
-    """Words that both sources leave in their arguments, and how many differ: compiled by g++, on random numbers."""
-    memories = random_memories(arguments, seed)
-    with tempfile.TemporaryDirectory(prefix="penstock-explore-") as scratch:
-        work = Path(scratch)
-        new = work / path.name
-        new.write_text(text)
-        for header in path.parent.iterdir():
-            if header.suffix in (".h", ".hpp", ".hh") and header.is_file():
-                (work / header.name).write_bytes(header.read_bytes())
-        expected = source_program(path, top, arguments, work / "before").run(memories)
-        found = source_program(new, top, arguments, work / "after").run(memories)
-    compared = different = 0
-    for one in arguments:
-        bits = np.dtype(f"u{np.dtype(one.dtype).itemsize}")
-        apart = np.ascontiguousarray(expected[one.name]).view(bits) != np.ascontiguousarray(found[one.name]).view(bits)
-        compared, different = compared + apart.size, different + int(apart.sum())
-    return compared, different
-
-
-def arguments_of(path: Path, top: str) -> Iterator[KernelArgument]:
-    """The top's arguments as a host gives them; all are compared."""
-    for name, what in read_kernel(path, top).arguments:
-        if isinstance(what, KernelStream):
-            raise _unheld(path, f"the stream {name!r}")
-        kind = {"float": "float32", "double": "float64", "half": "float16", "bool": "bool"}.get(what.kind)
-        if kind is None and what.kind == "int" and what.bits in (8, 16, 32, 64):
-            kind = f"int{what.bits}"
-        if kind is None:
-            raise _unheld(path, f"the type of {name!r}, {what.kind} of {what.bits} bits,")
-        is_array = isinstance(what, KernelArray)
-        yield KernelArgument(name, what.dims if is_array else (1,), kind, not is_array, is_array)
-
-
-def _unheld(path: Path, what: str) -> PenstockError:
-    return PenstockError(
-        code="not-explored", what=f"{what} as an argument", where=f"{path.name}:1:1",
-        limit="values are compared in arrays and numbers of float, double, half, bool and int of 8, 16, 32 or 64 bits",
-        hint="give the top such arguments",
-    )  # fmt: skip

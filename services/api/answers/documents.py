@@ -50,7 +50,11 @@ def error_out(error: Json | None) -> ErrorOut | None:
     """An error as it was recorded; whatever lacks a code or a sentence still says so."""
     if error is None:
         return None
-    fields = {name: str(error[name]) for name in ("where", "limit", "hint", "log_tail") if error.get(name)}
+    fields: dict[str, Any] = {
+        name: str(error[name]) for name in ("where", "limit", "hint", "log_tail") if error.get(name)
+    }
+    if isinstance(others := error.get("others"), list):
+        fields["others"] = [str(line) for line in others]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return ErrorOut(
         code=str(error.get("code") or "unknown"),
         what=str(error.get("what") or "no reason was recorded"),

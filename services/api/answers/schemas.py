@@ -102,13 +102,14 @@ class ErrorOut(Given):
     limit: str = ""
     hint: str = ""
     log_tail: str = Field("", description="the last lines of the log of what failed")
+    others: list[str] = Field([], description="what else is wrong, where a check looked on after the first mistake")
 
 
 class ModelOut(Given):
     id: str
     name: str
     owner: str | None = Field(None, description="whose it is; null on a service that asks for no tokens")
-    kind: Literal["python", "tasks", "onnx", "linalg", "zoo", "library"]
+    kind: Literal["python", "tasks", "onnx", "kernel", "linalg", "zoo", "library"]
     source: str = Field(description="what was submitted: a file's name and entry, or a reference")
     sha256: str | None
     size: int | None

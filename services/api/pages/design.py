@@ -24,12 +24,14 @@ from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.jobs.runs import find_run
 from penstock.services.run_options import PlainText
 from penstock.services.store import MissingContentError
-from penstock.web.render import render_design
+from penstock.web.render import render_design, render_kernel_run
 from penstock.web.text import Document
 
 router = APIRouter(include_in_schema=False)
 
 REPORT, PACKAGE, MESH = "report.json", ".penstock.zip", "mesh.json"
+SOURCES, ANALYSIS = "kernel.json", "analysis.json"
+"""Of a run of a C++ kernel: its source before and after, and what is known before another one is chosen."""
 MOST_CODE = 40_000
 """Characters of one task's code that a page shows; the package has all of it."""
 MOST_SOURCE_BYTES = 64 << 20
@@ -53,8 +55,12 @@ def design_page(
         asked = tx.runs.get(what_if) if is_id(what_if, "run") else None
         question = run_document(run_detail(tx, asked)) if asked is not None else None
         report_file, package, mesh_file = (_newest(tx, run, ending) for ending in (REPORT, PACKAGE, MESH))
+        sources = _newest(tx, run, SOURCES) or _newest(tx, run, ANALYSIS)
     report, mesh, missing = None, None, ""
     try:
+        if sources is not None:
+            found = _read_report(context.store.path(sources.sha256), sources.sha256)
+            return page(render_kernel_run(framed, document, found if sources.name == SOURCES else {"before": found}))
         if mesh_file is not None:
             mesh = _read_report(context.store.path(mesh_file.sha256), mesh_file.sha256)
         if report_file is not None:

@@ -13,6 +13,7 @@ from penstock.services.api.answers.documents import run_detail
 from penstock.services.api.answers.schemas import NewRun
 from penstock.services.api.pages.frame import Framed, page
 from penstock.services.api.plumbing.context import Ctx
+from penstock.services.jobs.kernels import TAKEN
 from penstock.services.jobs.runs import find_run
 from penstock.services.run_options import RunOptions, option_labels, said
 from penstock.web.render import render_form
@@ -39,6 +40,7 @@ def submit_page(framed: Framed, context: Ctx, run: Annotated[str | None, Query(m
         zoo=model_names(),
         takes_python=context.settings.allow_python_models,
         again=again,
+        kernel_options=(*TAKEN, "name", "priority"),
     )
     return page(html)
 

@@ -106,10 +106,12 @@ def trial_page(
         row = tx.trials.step_of(run.id, str(StepKey(TRIAL, number)))
         if row is None:
             raise no_trial(run_id, number)
+        step = tx.steps.get(row.step_id)
         found, detail = tx.trials.by_number(run.id, number), run_detail(tx, run)
         model = model_trial(tx, run, detail)
         front = [one.number for one in front_out(tx, run, None).items]
-    trial = trial_detail(row, chosen_trial(run), found.design if found else None).model_dump(mode="json")
+    why = step.result if step is not None else None
+    trial = trial_detail(row, chosen_trial(run), found.design if found else None, why).model_dump(mode="json")
     return page(render_trial(framed, run_document(detail), trial, model=model, front=front, objectives=OBJECTIVES))
 
 

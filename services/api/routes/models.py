@@ -26,10 +26,12 @@ from penstock.services.api.plumbing.auth import Caller, Who
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.idempotency import IdempotencyHeader
 from penstock.services.jobs import runs
+from penstock.services.jobs.kernels import is_kernel
 from penstock.services.jobs.models import (
     Intake,
     NewModel,
     find_model,
+    kernel_model,
     library_model,
     model_file,
     model_with_weights,
@@ -55,13 +57,14 @@ _FORM_SCHEMA = {
         "file": {
             "anyOf": [_BINARY, {"type": "array", "items": _BINARY, "minItems": 1, "maxItems": _MOST_FILES}],
             "description": "a .py, .onnx or .mlir file; or, as several fields of this name, safetensors files with "
-            "their index, a config.json of transformers, and the .py file if the model is not named by `entry`",
+            "their index, a config.json of transformers, and the .py file if the model is not named by `entry`; or a "
+            "kernel in HLS C++ (.cpp) with the headers that it includes",
         },
         "entry": {
             "type": "string",
             "pattern": f"^({NAME_PATTERN})?$|^(zoo|{'|'.join(map(re.escape, LIBRARIES))}):",
-            "description": "for a .py file: the function that returns the model; for safetensors files without one: "
-            "the model that they are of, as hf:gpt2?cache=64#",
+            "description": "for a .py file: the function that returns the model; for a kernel in C++: its top "
+            "function; for safetensors files without a .py file: the model that they are of, as hf:gpt2?cache=64#",
         },
         "options": {
             "type": "string",
@@ -101,7 +104,7 @@ _FORM_SCHEMA = {
 async def submit_model(
     request: Request, context: Ctx, caller: Caller, idempotency_key: IdempotencyHeader = None
 ) -> JSONResponse:
-    """Takes a Python, ONNX or linalg file (multipart/form-data) or names a model of the zoo or of a library (JSON)."""
+    """Takes a Python, ONNX, linalg or C++ file (multipart/form-data) or names a model of the zoo or of a library."""
     idempotency.check_key(idempotency_key)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
@@ -218,6 +221,10 @@ def _take_file(context: Context, caller: Who, key: str | None, form: FormData) -
     uploads, entry, options, name = _parts(form)
     with context.database.begin() as tx:  # what is kept of one who may keep no more would lie there until it is swept
         check_quotas(tx, caller.owner, context.options.quotas)
+    if any(is_kernel(upload.filename or "") for upload in uploads):
+        file_options(options, takes=False)
+        sources = [(upload.filename or "", upload.file) for upload in uploads]
+        return _create(context, caller, key, kernel_model(intake(context), sources, entry, name))
     if len(uploads) == 1 and not (uploads[0].filename or "").endswith(".safetensors"):
         upload = uploads[0]
         model = model_file(intake(context, caller), upload.file, upload.filename or "", entry, name, options)

@@ -4,6 +4,7 @@ from penstock.services.steps.bodies import (
     check_model,
     explore,
     import_model,
+    kernel,
     link,
     measure,
     package,
@@ -16,6 +17,6 @@ from penstock.services.steps.bodies import (
 )
 
 __all__ = [
-    "check_model", "explore", "import_model", "link", "measure", "package", "replay", "select", "shortlist", "trial",
-    "verify", "what_if",
+    "check_model", "explore", "import_model", "kernel", "link", "measure", "package", "replay", "select", "shortlist",
+    "trial", "verify", "what_if",
 ]  # fmt: skip

@@ -15,9 +15,10 @@ from penstock.services.jobs.link import failed_link
 from penstock.services.jobs.package import make_report
 from penstock.services.jobs.scheduled import Scheduled
 from penstock.services.run_summary import RunSummary
-from penstock.services.step_kinds import LINK, PACKAGE, SELECT, VERIFY
+from penstock.services.step_kinds import KERNEL, LINK, PACKAGE, SELECT, VERIFY
 from penstock.services.steps.bodies.candidates import failure_of
 from penstock.services.steps.bodies.chosen import SYNTHESIS
+from penstock.services.steps.bodies.kernel import package_kernel
 from penstock.services.steps.bodies.link import BITSTREAM, INFO
 from penstock.services.steps.bodies.select import EXPLORATION
 from penstock.services.steps.bodies.verify import CHECKED, EMITTED, scheduled_design
@@ -55,6 +56,8 @@ def _text_of_choice(context: StepContext, name: str) -> bytes | None:
 
 @step_kind(PACKAGE)
 def package(context: StepContext) -> StepResult:
+    if context.model.kind == KERNEL:
+        return package_kernel(context)
     scheduled = scheduled_design(context)
     program, design = scheduled.lowered.program, scheduled.lowered.design
     searched = _text_of_choice(context, EXPLORATION)

@@ -18,6 +18,9 @@ PRODUCT = "/product"
 MODEL = "/model"
 OUT = "/out"
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/etc/ld.so.cache", "/nix/store")
+_TOOLCHAIN = ("/usr/bin", "/bin", "/usr/include", "/usr/libexec", "/usr/local/include")
+"""What a C++ compiler is made of beside its libraries."""
+COMPILER, PROFILING = "compiler", "profiling"
 _PACKAGES = ("site-packages", "dist-packages")
 GB = 1 << 30
 
@@ -48,25 +51,33 @@ def fenced(
     model: Path | None = None,
     hidden: Sequence[Path] = (),
     limits: FenceLimits,
+    parts: Sequence[str] = (COMPILER,),
+    compiler: str = "",
 ) -> tuple[str, ...]:
     """The command line that runs Python with these arguments behind the fence.
+
+    `parts` are the folders of the product that it sees; with a `compiler`, it may call that and what belongs to it.
 
     `stage` is an empty folder to build the root on, `out` where the outputs go; `model` is seen as /model. `hidden`
     folders are empty inside, should they lie below one that is shown.
     """
     sites = _sites()
-    shown = [*_python(), *_product(), *((str(path), seen) for path, seen in sites.items())]
+    shown = [*_python(), *_product(parts), *((str(path), seen) for path, seen in sites.items())]
     links: list[tuple[str, str]] = []
-    for path in _SYSTEM:
+    for path in (*_SYSTEM, *(_TOOLCHAIN if compiler else ())):
         if os.path.islink(path):
             links.append((path, os.readlink(path)))
         elif os.path.exists(path):
             shown.append((path, path))
     if model is not None:
         shown.append((str(model), MODEL))
+    environment = _environment([PRODUCT, *sites.values()])
+    if compiler:
+        environment["PATH"] = os.pathsep.join(dict.fromkeys((os.path.dirname(compiler), "/usr/bin", "/bin")))
+        shown += [(place, place) for place in dict.fromkeys((compiler, os.path.realpath(compiler)))]
     spec = Spec(
         argv=(os.path.realpath(sys.executable), "-S", "-s", "-P", "-B", *arguments),
-        env=_environment([PRODUCT, *sites.values()]),
+        env=environment,
         stage=str(stage),
         shown=tuple(dict.fromkeys(shown)),
         links=tuple(links),
@@ -111,10 +122,10 @@ def _sites() -> dict[Path, str]:
     return {path: f"/site/{number}" for number, path in enumerate(dict.fromkeys(found))}
 
 
-def _product() -> list[tuple[str, str]]:
-    """The compiler's own code, where it does not lie among the packages."""
+def _product(parts: Sequence[str]) -> list[tuple[str, str]]:
+    """The product's own code, where it does not lie among the packages."""
     package = IMPORT_ROOT / "penstock"
-    names = ("__init__.py", "compiler")
+    names = ("__init__.py", *parts)
     return [(str((package / name).resolve()), f"{PRODUCT}/penstock/{name}") for name in names]
 
 
