@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
+from pathlib import Path
 from typing import Any
+
+from penstock.profiling.kernels.analysis import analyse_kernel
 
 RESOURCES = {"lut": 800_000, "ff": 1_100_000, "dsp": 6_700, "bram18": 2_800, "uram": 768}
 
@@ -83,3 +88,40 @@ def _simulated(tasks: list[str]) -> dict[str, Any]:
         "stalls": [stall],
         "critical_path": path,
     }
+
+
+KERNEL = """#include <hls_stream.h>
+static void first(int a[64], hls::stream<int> &out) {
+    for (int i = 0; i < 64; i++) out.write(a[i] * 3);
+}
+static void second(hls::stream<int> &in, float b[64]) {
+    float sum = 0;
+    for (int i = 0; i < 64; i++) {
+        sum += in.read();
+        b[i] = sum;
+    }
+}
+void chain(int a[64], float b[64]) {
+#pragma HLS dataflow
+    hls::stream<int> between;
+#pragma HLS stream variable=between depth=32
+    first(a, between);
+    second(between, b);
+}
+"""
+
+
+def kernel_record() -> dict[str, Any]:
+    """What the run of a small kernel of two tasks leaves, as if half of its cycles were saved."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "chain.cpp"
+        path.write_text(KERNEL)
+        found = json.loads(json.dumps(analyse_kernel(path, "chain").to_json()))
+    explored = {
+        "way": "pragmas", "changes": ["chain.cpp:15:1: depth of between 32 -> 44"], "trials": 2, "chosen": 1,
+        "values": {"how": "only pragmas were changed", "compared": 0, "different": 0},
+    }  # fmt: skip
+    return {
+        "file": "chain.cpp", "before": found, "after": {**found, "latency": found["latency"] // 2},
+        "exploration": explored, "sent": KERNEL, "source": KERNEL,
+    }  # fmt: skip

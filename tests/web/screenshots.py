@@ -45,8 +45,9 @@ def main(link: str, folder: Path = FOLDER) -> None:
         if len(whole) < 2:
             sys.exit("let at least two runs succeed first: the pictures are of them")
         searched = max(whole, key=lambda run: run["progress"]["trials_total"])
-        designed = max(whole, key=lambda run: run["chosen"]["latency"])
-        asked = next((run for run in whole if run not in (searched, designed)), designed)
+        models = [run for run in whole if run["model"]["kind"] != "kernel"]  # a kernel's page has no dataflow to ask
+        designed = max(models or whole, key=lambda run: run["chosen"]["latency"])
+        asked = next((run for run in models if run not in (searched, designed)), designed)
         for name, path in _pages(runs, searched, designed, asked).items():
             _take(page, base + path, folder / name)
         _take(page, f"{base}{designed['page']}/design", folder / "timeline", "#timeline")
@@ -57,7 +58,9 @@ def main(link: str, folder: Path = FOLDER) -> None:
                 if page.locator(f"#{part}").count():
                     _save(page, folder / part, f"#{part}")
                     break
-        if _ask(page, f"{base}{asked['page']}/design"):
+        if kernel := next((run for run in whole if run["model"]["kind"] == "kernel"), None):
+            _take(page, f"{base}{kernel['page']}/design", folder / "kernel")
+        if models and _ask(page, f"{base}{asked['page']}/design"):
             _save(page, folder / "what-if", "#what-if")
         for name, scheme, viewport in (("phone", "dark", PHONE), ("dark", "dark", DESK)):
             other = browser.new_context(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,6 +151,27 @@ def test_a_run_is_started_by_the_form(page: Any, settings: Settings, seeder: See
         assert page.get_by_text("dsp<=0.5").count() >= 1
         seeder.cancel(_only(seeder))
         page.get_by_role("heading", name="Stopped").wait_for(timeout=WAIT_MS)
+
+
+@pytest.mark.parametrize("page", [("status of 422",)], indirect=True, ids=[""])
+def test_a_kernel_is_sent_by_the_form_with_its_header(page: Any, settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "n.h").write_text("#define N 4\n")
+    (tmp_path / "k.cpp").write_text('#include "n.h"\nvoid top(int a[N]) { a[0] = 1; }\n')
+    with served(create_app(settings, ApiOptions())) as url:
+        page.goto(f"{url}/submit")
+        assert page.locator("#f-quantize").is_visible()
+        page.get_by_label("a kernel in HLS C++").check()
+        assert not page.locator("#f-quantize").is_visible(), "a kernel keeps its own types"
+        page.locator("#sources").set_input_files([tmp_path / "k.cpp", tmp_path / "n.h"])
+        page.get_by_role("button", name="Start the run").click()
+        page.locator("#said").wait_for(state="visible", timeout=WAIT_MS)
+        assert page.locator("#top").get_attribute("aria-invalid") == "true"
+        page.locator("#top").fill("top")
+        page.locator("#f-limits").fill("dsp<=220")
+        page.get_by_role("button", name="Start the run").click()
+        page.wait_for_url("**/runs/run_*", timeout=WAIT_MS)
+        assert page.get_by_text("k.top").count() >= 1
+        assert page.get_by_text("dsp<=220").count() >= 1
 
 
 def _only(seeder: Seeder) -> Any:

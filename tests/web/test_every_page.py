@@ -7,12 +7,14 @@ drawings outside the screen, and what axe-core calls serious.
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.db.lifecycle import StepOutcome
 from penstock.db.schema.records import Run
 from penstock.services.api.app import create_app
 from penstock.services.api.plumbing.options import ApiOptions
@@ -20,7 +22,7 @@ from penstock.services.settings import Settings
 from tests.api.conftest import served
 from tests.api.seeding import Seeder
 from tests.web.browser import BROWSER_MARKS, chromium, quiet_page
-from tests.web.reports import report_of
+from tests.web.reports import kernel_record, report_of
 
 pytestmark = BROWSER_MARKS
 AXE = gzip.decompress((Path(__file__).parent / "vendor" / "axe-4.14.1.min.js.gz").read_bytes()).decode()
@@ -81,11 +83,14 @@ def test_every_page(browser: Any, settings: Settings, seeder: Seeder, width: int
     seeder.lose(failed, "import")
     seeder.fail(failed, "import", code="x", what="no branches on data", where="lstm.py:41", limit="static graphs",
                 hint="use torch.where", log_tail="UserError: dynamic " * 20)  # fmt: skip
+    kernel = seeder.run(name="a kernel in C++")
+    record = json.dumps(kernel_record()).encode()
+    seeder.finish(kernel, "import", StepOutcome(result={}, artifacts=[seeder.file("kernel.json", record)]))
     _write_beside(seeder, done, going)
     run = f"/runs/{done.id}"
     pages = (
         "/runs", run, f"{run}/trials", f"{run}/trials/0", f"{run}/trials/3", f"{run}/slices", f"{run}/over-time",
-        f"{run}/design?kernel=blocks.0.layer2",
+        f"{run}/design?kernel=blocks.0.layer2", f"/runs/{kernel.id}/design",
         f"{run}/log", f"/runs/{going.id}", f"/runs/{going.id}/trials", f"/runs/{going.id}/design", f"/runs/{failed.id}",
         f"/runs/{failed.id}/log", "/compare", f"/compare?run={done.id}&run={going.id}", "/submit",
         f"/submit?run={done.id}", "/service",

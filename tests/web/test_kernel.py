@@ -13,41 +13,12 @@ import pytest
 from penstock.profiling.kernels.analysis import Analysis, analyse_kernel
 from penstock.profiling.kernels.page import comparison_page
 from penstock.web.kernel_view import view_kernel_run
-
-SOURCE = """#include <hls_stream.h>
-static void first(int a[64], hls::stream<int> &out) {
-    for (int i = 0; i < 64; i++) out.write(a[i] * 3);
-}
-static void second(hls::stream<int> &in, float b[64]) {
-    float sum = 0;
-    for (int i = 0; i < 64; i++) {
-        sum += in.read();
-        b[i] = sum;
-    }
-}
-void chain(int a[64], float b[64]) {
-#pragma HLS dataflow
-    hls::stream<int> between;
-#pragma HLS stream variable=between depth=32
-    first(a, between);
-    second(between, b);
-}
-"""
+from tests.web.reports import KERNEL, kernel_record
 
 
 @pytest.fixture(scope="module")
-def record(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    path = tmp_path_factory.mktemp("kernel") / "chain.cpp"
-    path.write_text(SOURCE)
-    found = json.loads(json.dumps(analyse_kernel(path, "chain").to_json()))
-    explored = {
-        "way": "pragmas", "changes": ["chain.cpp:15:1: depth of between 32 -> 44"], "trials": 2, "chosen": 1,
-        "values": {"how": "only pragmas were changed", "compared": 0, "different": 0},
-    }  # fmt: skip
-    return {
-        "file": "chain.cpp", "before": found, "after": {**found, "latency": found["latency"] // 2},
-        "exploration": explored, "sent": SOURCE, "source": SOURCE,
-    }  # fmt: skip
+def record() -> dict[str, Any]:
+    return kernel_record()
 
 
 def test_what_limits_a_loop_stands_at_its_line(record: dict[str, Any]) -> None:
@@ -94,6 +65,6 @@ def test_the_page_to_take_home_has_both_and_no_markup_of_the_source(record: dict
 
 def test_an_analysis_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "chain.cpp"
-    path.write_text(SOURCE)
+    path.write_text(KERNEL)
     found = analyse_kernel(path, "chain")
     assert Analysis.read(json.loads(json.dumps(found.to_json()))) == found
