@@ -65,9 +65,11 @@ def _trial_text(best: Best) -> str:
         parts.append(f"{best.latency_us:,.2f} µs")
     elif best.latency is not None:
         parts.append(f"{best.latency:,.0f} cycles")
+    if best.evidence == "simulated":  # a simulation measures no area
+        parts = [f"{part} [{best.evidence}]" for part in parts]
     if best.resource_share is not None:
         parts.append(f"{best.resource_share:.1%} of the limit")
-    return f"{', '.join(parts)} [{best.evidence}]"
+    return f"{', '.join(parts)} [{'modelled' if best.evidence == 'simulated' else best.evidence}]"
 
 
 def trials_text(run: RunOut) -> str:
