@@ -30,9 +30,11 @@ def token(
         Literal["read", "submit", "admin"], typer.Option(help="create: look; work on one's own runs; everything.")
     ] = "submit",
     days: Annotated[
-        float | None, typer.Option(help="create: how long it is good; else until it is revoked.", min=0.001)
+        float | None, typer.Option(help="create: how long it is good; else until it is revoked.", min=0.001, max=36500)
     ] = None,
-    overlap_hours: Annotated[float, typer.Option(help="rotate: how long the old one stays good.", min=0.0)] = 0.0,
+    overlap_hours: Annotated[
+        float, typer.Option(help="rotate: how long the old one stays good.", min=0.0, max=8760)
+    ] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Make, list, end and replace tokens. A new one is printed once, and kept nowhere.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -194,6 +195,9 @@ def test_cookies_are_for_tls_only_where_there_is_tls(
 def test_tokens_are_replaced_and_end(database: Database, settings: Settings) -> None:
     for days in (-5, 0):
         with pytest.raises(ValueError, match="good for nothing"):
+            create(database, settings, "ci", days=days)
+    for days in (math.inf, math.nan, 1e300):
+        with pytest.raises(ValueError, match="36500 days at most"):
             create(database, settings, "ci", days=days)
     first = create(database, settings, "ci", owner="build", scope="read", days=30)
     second = rotate(database, settings, first.record.id, overlap_hours=1)

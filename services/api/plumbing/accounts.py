@@ -22,6 +22,7 @@ from penstock.services.settings import Settings
 
 LOCAL = "this machine"
 FIRST_LINK = timedelta(hours=1)
+MOST_DAYS = 36_500
 LATER_LINK = timedelta(minutes=10)
 
 
@@ -45,6 +46,8 @@ def create(
     """A new token for `owner`, by default for whom it is named."""
     if days is not None and days <= 0:
         raise ValueError(f"a token that is good for {days:g} days is good for nothing")
+    if days is not None and not days <= MOST_DAYS:
+        raise ValueError(f"a token is good for {MOST_DAYS} days at most, or without days until it is revoked")
     with database.begin() as tx:
         expires = tx.now() + timedelta(days=days) if days is not None else None
         made = _make(tx, settings, name, owner or name, scope, expires)
