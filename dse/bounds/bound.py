@@ -17,7 +17,7 @@ from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import RESOURCE_NAMES
 from penstock.dse.bounds.chains import Chains, after_value, chains_of
-from penstock.dse.bounds.lanes import FewestLanes, fewest_lanes, padded_most
+from penstock.dse.bounds.lanes import FewestLanes, fewest_lanes, sizes_of
 from penstock.dse.bounds.needs import IndexCounts, Needs, needs_of, share_of
 from penstock.dse.bounds.operators import LeastBody, Needed, body_of, weighed
 from penstock.dse.bounds.overlap import Overlap, Working
@@ -94,6 +94,7 @@ class GoalBounds:
         self.limits = evaluator.may_use.as_dict()
         self.bodies: dict[str, LeastBody] = {op.layer: body_of(op, self.library) for op in self.graph.operations}
         self.chains: Chains = chains_of(self.graph, self.bodies)
+        self.sizes = sizes_of(evaluator.space)
         self.kernels = [*self._kernels()]
         self.prices = [*self._prices()]
 
@@ -103,7 +104,7 @@ class GoalBounds:
         for op in self.graph.operations:
             around = self.chains.before[op.layer] + self.chains.after[op.layer]
             body, given = self.bodies[op.layer], space.options.kernels.get(op.layer)
-            lanes = fewest_lanes(op.trips, padded_most(op, space.dims))
+            lanes = fewest_lanes(op.trips, self.sizes[op.layer])
             if given is not None:  # somebody decided it
                 lanes = FewestLanes((op.work // given.lanes,), (given.lanes,))
             yield _Kernel(op.layer, lanes, body.needed, around, op.layer in counted)
@@ -202,12 +203,13 @@ class GoalBounds:
             return 0
         working = [Working(one.layer, one.lanes, one.needed) for one in self.kernels]
         needs = needs_of(self.graph, self.bodies)
-        found = Overlap(working, self.chains, needs, self.limits, float(least)).shortest()
+        overlap = Overlap(working, self.chains, needs, self.limits, float(least))
+        found = overlap.shortest()
         if len(self.kernels) <= _MOST_WHOLE:
-            found = max(found, self._whole(needs, max(found, float(least))))
+            found = max(found, self._whole(needs, max(found, float(least)), overlap))
         return ceil(found)
 
-    def _whole(self, needs: Needs, least: float) -> float:
+    def _whole(self, needs: Needs, least: float, overlap: Overlap) -> float:
         """The same where kernels have whole lanes in every dim."""
         given = self.evaluator.space.options.kernels
         parts: dict[str, list[IndexCounts]] = {one.layer: [] for one in self.kernels}
@@ -222,11 +224,10 @@ class GoalBounds:
                 done = [int(one.lanes.iterations[0] * share_of(loops, op.trips)) for loops in wanted]
                 ways = np.array([[one.lanes.lanes[0], one.lanes.iterations[0], 0, *done]], np.int64)
             else:
-                most = padded_most(op, self.evaluator.space.dims)
-                ways = ways_of(op, most, wanted, self._most_lanes(one), least * FAR, body.adding)
+                ways = ways_of(op, self.sizes[op.layer], wanted, self._most_lanes(one), least * FAR, body.adding)
             columns = {loops: PARTS + n for n, loops in enumerate(wanted)}
             unrolled.append(Unrolled(op.layer, ways, columns, one.needed, body.adding))
-        return WholeLanes(unrolled, self.chains, needs, self.limits, least).shortest()
+        return WholeLanes(unrolled, self.chains, needs, self.limits, least, overlap).shortest()
 
     def _most_lanes(self, kernel: _Kernel) -> float:
         """That it could have by itself."""

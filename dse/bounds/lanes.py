@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import ceil
 
-from penstock.compiler.analysis.graph import TensorOp
-from penstock.compiler.transforms.pad_dims import Dims
-from penstock.dse.space.padding import MOST_WASTE
+from penstock.dse.lanes.alignment import divisors
+from penstock.dse.lanes.pacing import MOST_PADDING
+from penstock.dse.space.padding import padded_size
+from penstock.dse.space.tiling import TilingSpace
 
-LargestSizes = tuple[int, ...]
-"""Of a nest's dims: up to how much each may be padded."""
+DimSizes = tuple[tuple[int, ...], ...]
+"""Of a nest's dims: every size that a design of the space may pad each to, its own the first."""
 
 
 @dataclass(frozen=True)
@@ -29,25 +30,49 @@ class FewestLanes:
         return self.lanes[place - 1] if place else None
 
 
-def padded_most(op: TensorOp, dims: Dims) -> LargestSizes:
-    """Lanes divide what a dim is padded to, and a dim that nothing pads itself."""
-    paddable = {d for d in range(len(op.trips)) if dims.of_loop(op, d) in dims.paddable}
-    return tuple(int(trip * (1 + MOST_WASTE)) if d in paddable else trip for d, trip in enumerate(op.trips))
+def sizes_of(space: TilingSpace) -> Mapping[str, DimSizes]:
+    """Of every kernel. Lanes divide what a dim is padded to; a dim that nothing pads, or somebody decided, itself."""
+    dims, fixed = space.dims, space.options.kernels
+    held = {dims.of_loop(op, d) for op in space.graph.operations if op.layer in fixed for d in range(len(op.trips))}
+    paddable = {number for number in dims.paddable if number not in held}
+    tiles = tuple(int(tile) for tile in space.choices.get("default_tile_size", ()))
+    return {
+        op.layer: tuple(
+            padded_to(trip, tiles) if dims.of_loop(op, d) in paddable else (trip,) for d, trip in enumerate(op.trips)
+        )
+        for op in space.graph.operations
+    }
 
 
 @cache
-def lanes_of_dim(trip: int, most: int) -> Sequence[int]:
+def padded_to(size: int, tiles: tuple[int, ...]) -> tuple[int, ...]:
+    """To whole tiles of powers of two (`padding`), or by a few percent to any size (fitted and paced).
+
+    A design's tiles divide that, and a dim is padded no further than they ask for: to their next multiple.
+    """
+    wanted = {*range(size, int(size * MOST_PADDING) + 1), *(padded_size(size, tile) for tile in tiles)}
+    return tuple(sorted({ceil(size / tile) * tile for padded in wanted for tile in divisors(padded)}))
+
+
+@cache
+def lanes_of_dim(trip: int, sizes: tuple[int, ...]) -> Sequence[int]:
     """Every number of lanes that divides some size of a dim, ascending; more than its indices are of no use."""
-    return [lanes for lanes in range(1, trip + 1) if ceil(trip / lanes) * lanes <= most]
+    return sorted({lanes for size in sizes for lanes in divisors(size) if lanes <= trip})
 
 
 @cache
-def fewest_lanes(trips: tuple[int, ...], most: LargestSizes | None = None) -> FewestLanes:
-    """Of a nest with these trips, each dim padded up to so much; without that, to whatever its lanes ask for."""
+def steps_of_dim(trip: int, sizes: tuple[int, ...]) -> Sequence[tuple[int, int]]:
+    """Those with the steps that they leave of each such size."""
+    return sorted({(lanes, size // lanes) for size in sizes for lanes in divisors(size) if lanes <= trip})
+
+
+@cache
+def fewest_lanes(trips: tuple[int, ...], sizes: DimSizes | None = None) -> FewestLanes:
+    """Of a nest with these trips, each dim padded to one of its sizes; without those, to whatever its lanes ask for."""
     found: list[tuple[int, int]] = [(1, 1)]
-    for trip, size in sorted(zip(trips, most or [2 * trip for trip in trips], strict=True)):
+    for trip, some in sorted(zip(trips, sizes or [tuple(range(trip, 2 * trip)) for trip in trips], strict=True)):
         # of all lanes that leave a dim so many steps, the fewest
-        steps = {ceil(trip / lanes): lanes for lanes in reversed(lanes_of_dim(trip, size))}
+        steps = {ceil(trip / lanes): lanes for lanes in reversed(lanes_of_dim(trip, some))}
         found = _unbeaten([(many * step, n * lanes) for many, n in found for step, lanes in steps.items()])
     return FewestLanes(tuple(many for many, _ in found), tuple(n for _, n in found))
 

@@ -24,7 +24,7 @@ _ROUNDS = 8
 _NEAR = 0.002
 _SURE = 1 - 1e-6
 """The solver's answers are floats."""
-_LEAST_SHARE = 1e-4
+LEAST_SHARE = 1e-4
 """Smaller parts are not worth a row."""
 COUNTED = ("dsp", "lut")
 
@@ -106,6 +106,10 @@ class Overlap:
             self.known[one.layer].add(place)
         return new
 
+    def cuts(self, layer: str) -> list[tuple[float, float]]:
+        """Lines under all ways to unroll a kernel that were worth knowing: slope, and lanes at no iterations."""
+        return [(side.slope, side.lanes) for side in (self.sides[layer][place] for place in sorted(self.known[layer]))]
+
     def _solve(self) -> tuple[float, dict[str, float]] | None:
         program, unit = LinearProgram("overlap"), self.unit
         whole = program.variable(cost=1)
@@ -129,12 +133,12 @@ class Overlap:
                 row[lanes] = row.get(lanes, 0.0) + float(needed.of_lanes)
         for layer, parts in self.needs.before.items():
             for other, part in parts.items():
-                if part.share > _LEAST_SHARE:
+                if part.share > LEAST_SHARE:
                     row = {begins[layer]: 1.0, begins[other]: -1.0, works[other]: -part.share}
                     program.row(row, ">=", (part.cycles - 1) / unit)
         for layer, parts in self.needs.after.items():
             for other, part in parts.items():
-                if part.share > _LEAST_SHARE:
+                if part.share > LEAST_SHARE:
                     row = {ends[other]: 1.0, ends[layer]: -1.0, works[other]: -part.share}
                     program.row(row, ">=", (part.cycles - 1) / unit)
         self._area(program, operators, ways)

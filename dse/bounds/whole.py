@@ -1,9 +1,10 @@
-"""The fewest cycles of kernels that wait for each other where each is unrolled in one way: whole lanes in every dim.
+"""The fewest cycles of kernels that wait for each other where each is walked in one way: whole lanes in every dim.
 
-A kernel's ways to unroll say its lanes, its iterations, how many of these the parts are that others wait for, and how
+A kernel's ways to walk say its lanes, its iterations, how many of these the parts are that others wait for, and how
 many additions follow each other once its last terms are there: of a row, lanes along the row leave the most to wait
-for, lanes along a sum the longest tree. An integer program picks a way for each kernel. Ways that are near each other
-are one to begin with, as good as the best of them in everything; those that it picks are then told apart.
+for, lanes along a sum the longest tree. One dim is outermost: what needs all of it waits for all of its tiles but one.
+An integer program picks a way for each kernel. Ways that are near each other are one to begin with, as good as the best
+of them in everything; those that it picks are then told apart.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from numpy.typing import NDArray
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
 from penstock.dse.bounds.chains import Chains
-from penstock.dse.bounds.lanes import LargestSizes, lanes_of_dim
+from penstock.dse.bounds.lanes import DimSizes, steps_of_dim
 from penstock.dse.bounds.needs import IndexCounts, Needs
 from penstock.dse.bounds.operators import Needed
-from penstock.dse.bounds.overlap import COUNTED
+from penstock.dse.bounds.overlap import COUNTED, LEAST_SHARE, Overlap
+from penstock.dse.lanes.alignment import divisors
 from penstock.dse.support.linear import LinearProgram
 
 _MOST_BUNCHES = 240
 """Of all kernels to begin with, so that a program is solved in a second or so."""
-_ROUNDS, _ROUNDS_OF_FEW = 5, 10
+_ROUNDS, _ROUNDS_OF_FEW = 4, 8
 _FEW_KERNELS = 8
 """Whose programs are solved in tenths of a second."""
 _MOST_WAYS = 800
@@ -56,7 +58,7 @@ class Unrolled:
 
 def ways_of(
     op: TensorOp,
-    most: LargestSizes,
+    sizes: DimSizes,
     parts: Sequence[IndexCounts],
     lanes: float = inf,
     iterations: float = inf,
@@ -64,26 +66,67 @@ def ways_of(
 ) -> Ways:
     """Those of which none is beaten, with no more lanes and iterations than these; of too many, near ones as one.
 
+    Each with each dim outermost that has steps: whatever needs all of that dim waits for all but its last tile.
     What is summed in several steps is added to one running sum, step after step, each after `adding` cycles: so long at
     least takes any part with whole sums, however few its iterations are.
     """
-    # until all dims are known, the third column has the terms that meet in an iteration, the last the steps of a sum
+    found: list[Ways] = []
+    for outermost in (None, *(d for d, trip in enumerate(op.trips) if trip > 1)):
+        ways = _walked(op, sizes, parts, outermost, lanes, iterations)
+        ways[:, TREE] = [_additions(terms + (steps > 1)) for terms, steps in ways[:, [TREE, -1]].tolist()]
+        running = adding * (ways[:, -1] - 1) + 1
+        whole = [PARTS + n for n, part in enumerate(parts) if all(part[d] >= op.trips[d] for d in op.reductions)]
+        ways[:, [ITERATIONS, *whole]] = np.maximum(ways[:, [ITERATIONS, *whole]], running[:, None])
+        found.append(ways[:, :-1])
+    return _unbeaten(np.concatenate(found))
+
+
+def _walked(
+    op: TensorOp, sizes: DimSizes, parts: Sequence[IndexCounts], outermost: int | None, lanes: float, iterations: float
+) -> Ways:
+    """With one dim outermost, or none where all are through at once.
+
+    Until all dims are known, the third column has the terms that meet in an iteration; the last has the steps of a sum.
+    """
     found = np.ones((1, PARTS + len(parts) + 1), np.int64)
-    for d, trip in enumerate(op.trips):
-        summed = d in op.reductions
-        rows = [
-            (lanes, steps := ceil(trip / lanes), lanes if summed else 1,
-             *(steps if part[d] >= trip else ceil(part[d] / lanes) for part in parts), steps if summed else 1)
-            for lanes in lanes_of_dim(trip, most[d])
-        ]  # fmt: skip
-        sides = _fewer(np.array(rows, np.int64))
-        found = (found[:, None, :] * sides[None, :, :]).reshape(-1, found.shape[1])
+    for d in sorted(range(len(op.trips)), key=lambda d: d == outermost):
+        trip, summed = op.trips[d], d in op.reductions
+        whole = [part[d] >= trip for part in parts]
+        rows: list[tuple[int, ...]] = []
+        before: list[int] = []
+        for u, steps in steps_of_dim(trip, sizes[d]):
+            if (outermost is None and steps > 1) or (d == outermost and steps == 1):
+                continue
+            done = (-(-min(part[d], trip) // u) for part in parts)
+            rows.append((u, steps, u if summed else 1, *done, steps if summed else 1))
+            before.append(_before_last_tile(-(-trip // u), steps))
+        if not rows:
+            return np.empty((0, found.shape[1]), np.int64)
+        if d == outermost:
+            found = _with_outermost(found, np.array(rows, np.int64), np.array(before, np.int64), whole)
+        else:
+            found = (found[:, None, :] * _fewer(np.array(rows, np.int64))[None, :, :]).reshape(-1, found.shape[1])
         found = _fewer(found[(found[:, LANES] <= lanes) & (found[:, ITERATIONS] <= iterations)])
-    found[:, TREE] = [_additions(terms + (steps > 1)) for terms, steps in found[:, [TREE, -1]].tolist()]
-    running = adding * (found[:, -1] - 1) + 1
-    whole = [PARTS + n for n, part in enumerate(parts) if all(part[d] >= op.trips[d] for d in op.reductions)]
-    found[:, [ITERATIONS, *whole]] = np.maximum(found[:, [ITERATIONS, *whole]], running[:, None])
-    return _unbeaten(found[:, :-1])
+    return found
+
+
+def _with_outermost(inside: Ways, rows: Ways, before: NDArray[np.int64], whole: Sequence[bool]) -> Ways:
+    """All ways to walk the other dims, with all ways to walk one outside them.
+
+    A part with all of that dim has every iteration of all its tiles but the last, or the first, and its own of that.
+    """
+    found = inside[:, None, :] * rows[None, :, :]
+    for n, all_of_it in enumerate(whole):
+        if all_of_it:
+            column = PARTS + n
+            own = inside[:, column, None] * (rows[:, column] - before)
+            found[:, :, column] = inside[:, ITERATIONS, None] * before + own
+    return found.reshape(-1, inside.shape[1])
+
+
+def _before_last_tile(needed: int, steps: int) -> int:
+    """How many of a dim's steps at least are in other tiles than the last that is needed; a dim has several tiles."""
+    return min((needed - 1) // tile * tile for tile in divisors(steps)[:-1]) if steps > 1 else 0
 
 
 def _additions(terms: int) -> int:
@@ -119,8 +162,15 @@ class WholeLanes:
     """Of one graph and limits. `shortest` gives cycles that no design is below."""
 
     def __init__(
-        self, kernels: Sequence[Unrolled], chains: Chains, needs: Needs, limits: Mapping[str, int], least: float
+        self,
+        kernels: Sequence[Unrolled],
+        chains: Chains,
+        needs: Needs,
+        limits: Mapping[str, int],
+        least: float,
+        overlap: Overlap,
     ) -> None:
+        self.overlap = overlap
         self.kernels, self.chains, self.needs, self.limits = kernels, chains, needs, limits
         self.unit = max(least, 1.0)
         self.most = ceil(self.unit * FAR)
@@ -171,6 +221,8 @@ class WholeLanes:
             picks[one.layer] = [program.choice() for _ in self.places[one.layer]]
             program.row(dict.fromkeys(picks[one.layer], 1.0), "==", 1)
         known = {one.layer: one for one in self.kernels}
+        works = {one.layer: program.variable() for one in self.kernels}
+        lanes = {one.layer: program.variable() for one in self.kernels}
 
         def weigh(layer: str, column: int, by: float) -> dict[int, float]:
             return {v: by * float(n) for v, n in zip(picks[layer], columns[layer][:, column].tolist(), strict=True)}
@@ -183,18 +235,22 @@ class WholeLanes:
 
         for one in self.kernels:
             layer = one.layer
-            program.row({ends[layer]: 1, begins[layer]: -1, **weigh(layer, ITERATIONS, -1 / unit)}, ">=", 0)
+            program.row({works[layer]: 1, **weigh(layer, ITERATIONS, -1 / unit)}, ">=", 0)
+            program.row({lanes[layer]: 1, **weigh(layer, LANES, -1)}, ">=", 0)
+            for slope, fewest in self.overlap.cuts(layer):
+                program.row({lanes[layer]: 1, works[layer]: -slope * unit}, ">=", fewest)
+            program.row({ends[layer]: 1, begins[layer]: -1, works[layer]: -1}, ">=", 0)
             after = (self.chains.after[layer] - 1) / unit
             program.row(trees([layer], {whole: 1, ends[layer]: -1}), ">=", after)
-            for other, part in self.needs.before[layer].items():
-                row = {begins[layer]: 1.0, begins[other]: -1.0}
-                row |= weigh(other, known[other].parts[part.loops], -1 / unit)
-                program.row(trees(part.through, row), ">=", (part.cycles - 1) / unit)
-            for other, part in self.needs.after[layer].items():
-                row = {ends[other]: 1.0, ends[layer]: -1.0}
-                row |= weigh(other, known[other].parts[part.loops], -1 / unit)
-                program.row(trees(part.through, row), ">=", (part.cycles - 1) / unit)
-        self._area(program, {layer: weigh(layer, LANES, 1.0) for layer in picks})
+            for times, sign, waits in ((begins, 1.0, self.needs.before[layer]), (ends, -1.0, self.needs.after[layer])):
+                for other, part in waits.items():
+                    between = {times[layer]: sign, times[other]: -sign}
+                    cycles = (part.cycles - 1) / unit
+                    row = between | weigh(other, known[other].parts[part.loops], -1 / unit)
+                    program.row(trees(part.through, row), ">=", cycles)
+                    if part.share > LEAST_SHARE:
+                        program.row(trees(part.through, between | {works[other]: -part.share}), ">=", cycles)
+        self._area(program, {layer: {v: 1.0} for layer, v in lanes.items()})
         solution = program.solve(gap=_NEAR)
         if solution is None:
             return None

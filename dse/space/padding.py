@@ -16,7 +16,7 @@ def padded_sizes(dims: Dims, tile: int, fixed: Collection[str]) -> Mapping[int, 
     held = {dims.of_loop(op, d) for op in operations if op.layer in fixed for d in range(len(op.trips))}
     found: dict[int, int] = {}
     for number in dims.paddable:
-        padded = _padded(size := dims.sizes[number], tile)
+        padded = padded_size(size := dims.sizes[number], tile)
         if padded != size and number not in held:
             found[number] = padded
     return found
@@ -27,7 +27,7 @@ def can_pad(dims: Dims, tiles: Sequence[int], fixed: Collection[str]) -> bool:
     return any(padded_sizes(dims, tile, fixed) for tile in tiles)
 
 
-def _padded(size: int, tile: int) -> int:
+def padded_size(size: int, tile: int) -> int:
     """Up to the next multiple of the largest power of two, at most a tile, that wastes little."""
     unit = 1 << (tile.bit_length() - 1)
     while (grown := -(-size // unit) * unit) > size * (1 + MOST_WASTE):

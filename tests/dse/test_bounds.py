@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import permutations, product
 from math import ceil, prod
 
 import numpy as np
@@ -22,7 +23,7 @@ from penstock.compiler.frontend.loader import LoadedModel
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.program import Program
 from penstock.dse.bounds.bound import OPERATORS, OVERLAP, GoalBounds, LowerBound, lower_bound
-from penstock.dse.bounds.lanes import fewest_lanes, lanes_of_dim
+from penstock.dse.bounds.lanes import DimSizes, fewest_lanes, lanes_of_dim, sizes_of
 from penstock.dse.bounds.needs import needs_of, reshaped
 from penstock.dse.bounds.operators import body_of
 from penstock.dse.bounds.overlap import Overlap, Working
@@ -30,6 +31,7 @@ from penstock.dse.bounds.whole import ways_of
 from penstock.dse.evaluation import objectives
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import FIFO_BITS, OBJECTIVES, Goal, Objective
+from penstock.dse.lanes.alignment import divisors
 from penstock.dse.search.coordinates import Places
 from penstock.dse.search.explore import explore
 from penstock.dse.space.tiling import TilingOptions
@@ -144,34 +146,82 @@ def test_a_search_ends_where_the_best_is_near_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trips", "most", "lanes"), [((7, 6), (7, 6), 5), ((4, 9), (4, 10), 36), ((2, 3, 5), (2, 3, 5), 30)]
+    ("trips", "sizes", "lanes"),
+    [
+        ((7, 6), ((7,), (6,)), 5),
+        ((4, 9), ((4,), (9, 10)), 36),
+        ((2, 3, 5), ((2,), (3,), (5,)), 30),
+        ((5, 4, 4), ((5, 6), (4,), (4,)), 8),
+    ],
 )
-def test_ways_to_unroll_say_the_least_of_lanes_iterations_parts_and_trees(
-    trips: tuple[int, ...], most: tuple[int, ...], lanes: int
+def test_ways_to_walk_say_the_least_of_lanes_iterations_parts_and_trees(
+    trips: tuple[int, ...], sizes: DimSizes, lanes: int
 ) -> None:
-    """Against every way: one of those that are kept is as good in everything, and none is better than any."""
+    """Against every tile, unroll and order of loops, each walked: one of those that are kept is as good in everything.
+
+    Before a part is done, and from when its first may begin to the end.
+    """
     op, last = _sum_of(trips), len(trips) - 1
     parts = [
         tuple(1 if d != last else trip for d, trip in enumerate(trips)),
+        tuple(trip if d != last else 1 for d, trip in enumerate(trips)),
         tuple(max(trip // 2, 1) for trip in trips),
     ]
-    kept = ways_of(op, most, parts, lanes).tolist()
-    every: list[list[int]] = []
-    for unroll in product(*(lanes_of_dim(trip, size) for trip, size in zip(trips, most, strict=True))):
-        steps = [ceil(trip / n) for trip, n in zip(trips, unroll, strict=True)]
-        done = [prod(min(ceil(c / n), s) for c, n, s in zip(part, unroll, steps, strict=True)) for part in parts]
-        tree = max((unroll[last] + (steps[last] > 1) - 1).bit_length() - 1, 0)
-        if prod(unroll) <= lanes:
-            every.append([prod(unroll), prod(steps), tree, *done])
-    assert all(way in every for way in kept), "few enough that none stands for another"
-    for way in every:
-        assert any(all(a <= b for a, b in zip(one, way, strict=True)) for one in kept), way
+    kept = ways_of(op, sizes, parts, lanes)
+    walked: set[tuple[int, ...]] = set()
+    for padded in product(*sizes):
+        for tile in product(*map(divisors, padded)):
+            for unroll in product(*map(divisors, tile)):
+                if prod(unroll) > lanes or any(u > trip for u, trip in zip(unroll, trips, strict=True)):
+                    continue
+                steps = [size // u for size, u in zip(padded, unroll, strict=True)]
+                tree = max((unroll[last] + (steps[last] > 1) - 1).bit_length() - 1, 0)
+                for order in permutations(range(len(trips))):
+                    done = _walk(trips, padded, tile, unroll, order, last)
+                    for before in (True, False):
+                        counted = [_part_of(done, part, trips, before=before) for part in parts]
+                        walked.add((prod(unroll), prod(steps), tree, *counted))
+    for way in sorted(walked):
+        assert (kept <= np.array(way)).all(axis=1).any(), way
+    assert {tuple(way[:3]) for way in kept.tolist()} <= {way[:3] for way in walked}, "none that no design has"
+
+
+def _walk(
+    trips: tuple[int, ...], padded: Sequence[int], tile: Sequence[int], unroll: Sequence[int], order: Sequence[int],
+    summed: int,
+) -> list[tuple[range, ...]]:  # fmt: skip
+    """The indices along each dim that every iteration has: loops over tiles, inside them over points, sums outside."""
+    points = sorted(order, key=lambda d: d != summed)
+    loops = [range(0, padded[d], tile[d]) for d in order] + [range(0, tile[d], unroll[d]) for d in points]
+    found: list[tuple[range, ...]] = []
+    for at in product(*loops):
+        first = [0] * len(trips)
+        for d, begin in zip((*order, *points), at, strict=True):
+            first[d] += begin
+        found.append(tuple(range(first[d], min(first[d] + unroll[d], trip)) for d, trip in enumerate(trips)))
+    return found
+
+
+def _part_of(done: Sequence[tuple[range, ...]], part: Sequence[int], trips: Sequence[int], *, before: bool) -> int:
+    """The iterations until all of a box of indices is done, or from the first that has one of them to the end."""
+    wanted = [range(count) if before else range(trip - count, trip) for count, trip in zip(part, trips, strict=True)]
+    meets = [
+        all(max(mine.start, box.start) < min(mine.stop, box.stop) for mine, box in zip(one, wanted, strict=True))
+        for one in done
+    ]
+    return len(done) - meets[::-1].index(True) if before else len(done) - meets.index(True)
+
+
+def test_what_needs_all_of_the_outermost_dim_waits_for_all_its_tiles_but_the_last() -> None:
+    """Of 4 rows of 6 terms: 2 rows and 2 first terms before all 4 have one; or 3 terms of all and 3 of one row."""
+    kept = ways_of(_sum_of((4, 6)), ((4,), (6,)), [(1, 6), (4, 1)], lanes=1).tolist()
+    assert sorted(way[3:] for way in kept) == [[6, 14], [15, 4]]
 
 
 def test_a_running_sum_is_added_to_step_after_step() -> None:
     """Seven terms by one lane, where an addition takes four cycles: whatever else there is to do meanwhile."""
     whole, first = (1, 7), (1, 1)
-    ways = ways_of(_sum_of((2, 7)), (2, 7), [whole, first], adding=4).tolist()
+    ways = ways_of(_sum_of((2, 7)), ((2,), (7,)), [whole, first], adding=4).tolist()
     assert sorted(lanes for lanes, *_ in ways) == [1, 7, 14], "two rows at once are through no sooner than one"
     assert [1, 25, 0, 25, 1] in ways, "14 iterations, 6 additions that wait for each other"
     assert [7, 2, 2, 1, 1] in ways, "what is summed at once is not added to again"
@@ -179,7 +229,7 @@ def test_a_running_sum_is_added_to_step_after_step() -> None:
 
 def test_ways_of_a_large_nest_are_few_and_stand_below_all_that_they_stand_for() -> None:
     trips = (96, 120, 90)
-    kept = ways_of(_sum_of(trips), trips, [(1, 1, 90), (96, 1, 90)])
+    kept = ways_of(_sum_of(trips), tuple((trip,) for trip in trips), [(1, 1, 90), (96, 1, 90)])
     assert len(kept) <= 800
     draw = random.Random(0)
     divisors = [[n for n in range(1, trip + 1) if trip % n == 0] for trip in trips]
@@ -202,10 +252,29 @@ def _sum_of(trips: tuple[int, ...]) -> TensorOp:
 
 
 def test_a_dim_that_nothing_pads_has_lanes_that_divide_it() -> None:
-    assert lanes_of_dim(13, 13) == [1, 13]
-    assert lanes_of_dim(13, 15) == [1, 2, 3, 5, 7, 13]
-    assert fewest_lanes((13,), (13,)).within(12) == 13
-    assert fewest_lanes((13,), (15,)).within(12) == 2
+    assert lanes_of_dim(13, (13,)) == [1, 13]
+    assert lanes_of_dim(13, (13, 14, 15)) == [1, 2, 3, 5, 7, 13]
+    assert fewest_lanes((13,), ((13,),)).within(12) == 13
+    assert fewest_lanes((13,), ((13, 14, 15),)).within(12) == 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_designs_pad_dims_to_no_other_sizes_than_the_bound_knows(seed: int) -> None:
+    """Settings of every way to share out lanes: each dim of each design is as long as one of its sizes."""
+    evaluator = Evaluator.create(network(seed), PLATFORMS[seed])
+    space, sizes = evaluator.space, sizes_of(evaluator.space)
+    places = Places(space.choices, space.conditions)
+    padded = 0
+    for row in places.at_random(150, np.random.default_rng(seed)).tolist():
+        design = space.design(places.params(tuple(row)))
+        longer = space.dims.padded(design)
+        for op in space.graph.operations:
+            for d, trip in enumerate(op.trips):
+                size = longer.get(space.dims.of_loop(op, d), trip)
+                assert size in sizes[op.layer][d]
+                assert size % design.kernels[op.layer].unroll[d] == 0
+                padded += size != trip
+    assert padded > 0 or not any(len(some) > 1 for dims in sizes.values() for some in dims)
 
 
 def test_whole_lanes_say_more_than_any_numbers_of_lanes() -> None:
