@@ -21,10 +21,7 @@ from penstock.dse.evaluation.energy import operations_uj, run_cost
 from penstock.dse.evaluation.evaluation import Equalised, Evaluation, briefly
 from penstock.dse.evaluation.fitting import fitted, may_fit_otherwise
 from penstock.dse.evaluation.given_depths import given_depths
-from penstock.dse.evaluation.objectives import (
-    DEFAULT_GOAL,
-    Goal,
-)
+from penstock.dse.evaluation.objectives import DEFAULT_GOAL, Goal
 from penstock.dse.evaluation.routing import routing_use
 from penstock.dse.fifo import (
     CONSERVATIVE,
@@ -113,6 +110,7 @@ class Evaluator:
         object.__setattr__(self, "_dies", DieCheck(self.platform))
         object.__setattr__(self, "_seen", OrderedDict[Hashable, Evaluation]())
         object.__setattr__(self, "_run_through", dict[Hashable, bool]())
+        object.__setattr__(self, "_latest", None)
         object.__setattr__(self, "_arithmetic_uj", operations_uj(graph))
 
     @property
@@ -335,12 +333,14 @@ class Evaluator:
 
     def _with_times(self, evaluation: Evaluation) -> Evaluation:
         timing: DesignModel = self.__dict__["_timing"]
-        network = self.assembler.network(evaluation.design)
-        free, depths = timing.figures(network, bounded=False), evaluation.design.fifo_depths
-        figures = timing.with_depths(free, network, depths, seen=not evaluation.assumed)
-        return replace(
-            evaluation, figures=replace(figures, resources=evaluation.figures.resources), timed=True
-        )  # fmt: skip
+        design, latest = evaluation.design, self.__dict__["_latest"]
+        if latest is not None and latest[0] is design:  # whose network was just made: it has other depths, that is all
+            _, network, free = latest
+        else:
+            network = self.assembler.network(design)
+            free = timing.figures(network, bounded=False)
+        figures = timing.with_depths(free, network, design.fifo_depths, seen=not evaluation.assumed)
+        return replace(evaluation, figures=replace(figures, resources=evaluation.figures.resources), timed=True)
 
     def _model(self, design: Design, params: dict[str, Value], *, safe: bool = False) -> Evaluation:
         """With `safe` depths, or such as are assumed to suffice; its times are those of FIFOs that are never full."""
@@ -366,6 +366,7 @@ class Evaluator:
             depths, assumed = held, held != depths
         figures = timing.with_area(free, network, depths)
         design = design.with_fifo_depths(depths)
+        self.__dict__["_latest"] = (design, network, free)
         limits: Resources = self.platform.limits
         cost = run_cost(network, self.platform, self.arithmetic_uj)
         dies: DieCheck = self.__dict__["_dies"]

@@ -13,6 +13,7 @@ from xdsl.parser import Parser
 
 from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import Design
 from penstock.compiler.dialects import nest
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
@@ -99,6 +100,27 @@ def test_a_model_that_remembers_other_designs_says_the_same(data: st.DataObject)
             known = partial(model.figures, network, bounded=bounded)
             anew = partial(model_design, network, platform, 100.0, bounded=bounded)
             assert figures_or_deadlock(known) == figures_or_deadlock(anew)
+
+
+@pytest.mark.parametrize("allocation", ["slowest-first", "paced"])
+def test_a_network_that_was_just_made_is_not_made_again_for_its_depths(
+    allocation: str, monkeypatch: pytest.MonkeyPatch
+):
+    """It is the one that the design with its depths has, and gives the same figures to the bit."""
+    program = build_network("int8", 4, 12, (Dense(8, False, True), Dense(5, False, False)), seed=1)
+    evaluator = Evaluator.create(program, "u55c")
+    made, whole = list[Design](), evaluator.assembler.network
+
+    def network(design: Design) -> TaskNetwork:
+        made.append(design)
+        return whole(design)
+
+    monkeypatch.setattr(evaluator.assembler, "network", network)
+    params = {**evaluator.space.default_params(), "allocation": allocation}
+    found = evaluator.assume(params)
+    assert [design.fifo_depths for design in made] == [{}]
+    assert found.design.fifo_depths
+    assert evaluator.evaluate_design(found.design).figures == found.figures, "its depths given, and so another design"
 
 
 def figures_or_deadlock(model: Callable[[], DesignFigures]) -> DesignFigures | str:
