@@ -25,8 +25,8 @@ QUANTISED = "w8a8"
 LAYERS = 2
 """That are imported: the accelerator is the same for two as for 24, and the import takes a twelfth."""
 CHUNK = 1
-"""Tokens of a prompt that a layer's call reads. Two at once take 1.6 times as long on this card, and so does each token
-that is written then: a shorter time to the first token and fewer tokens a second, with `chunk=2`."""
+"""Tokens of a prompt that a layer's call reads. Of two at once the best that is modelled takes more than twice as long:
+each row has multipliers of its own, and lanes double all at once or not at all."""
 SHARES = {"layer/64": 0.85, "layer/64/less": 0.45, "layer/512": 0.85, "head/gpt2": 0.15, "prefill/gpt2/32": 0.4}
 """Of the card's resources that each of the accelerators may take which lie on it together."""
 FAMILIES = ("gpt2", "llama", "qwen", "gemma")

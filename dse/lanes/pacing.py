@@ -22,7 +22,6 @@ from penstock.dse.lanes.binding import paired_dims
 from penstock.dse.lanes.costs import KnownLanes, LaneCosts
 from penstock.dse.lanes.factors import Lanes, pareto_lanes
 from penstock.dse.lanes.keeping_up import PacedKernel
-from penstock.dse.lanes.leftover import Alike, Alongside, with_leftover
 from penstock.dse.lanes.mixing import (
     Changeable,
     Changes,
@@ -164,47 +163,7 @@ class Fitter:
                 low = middle + 1
             else:
                 found, high = lanes, middle
-        if self.in_turn:
-            more = self._more(paced, paces[high], found, limits)
-            found = more if self._changes(walks, limits, more)[1] else found
         return paces[high], found
-
-    def _more(
-        self, paced: Sequence[PacedKernel], pace: float, found: Mapping[str, Lanes], limits: Resources
-    ) -> dict[str, Lanes]:
-        """With what is left shared out among those that multiply and add up: of others, lanes cost little beside what
-        stands around them, which is not known here."""
-        by_layer = {one.op.layer: one for one in paced}
-        along: dict[str, list[PacedKernel]] = {}
-        first: dict[str, str] = {}
-        for one in paced:  # what leads stands before what goes along
-            first[one.op.layer] = layer = one.op.layer if one.leader is None else first[one.leader]
-            if one.leader is not None and one.single is None:
-                along.setdefault(layer, []).append(one)
-        alike: dict[tuple[object, ...], list[str]] = {}
-        for one in paced:
-            if one.single is None and one.op.reductions and (one.least.dsp or self.costs.shared(one.op).dsp):
-                alike.setdefault((one.options, one.work, one.part, one.slowness), []).append(one.op.layer)
-
-        def alongside(layers: Sequence[str]) -> Alongside:
-            def lanes_of(lanes: Mapping[str, Lanes], faster: float) -> Mapping[str, Lanes]:
-                made = dict(lanes)
-                going = [one for layer in layers for one in along.get(layer, ())]
-                for one in going:
-                    chosen = one.keeping_up(pace / faster, made)
-                    assert chosen is not None
-                    made[one.op.layer] = chosen
-                return {one.op.layer: made[one.op.layer] for one in going}
-
-            return lanes_of
-
-        def area(layer: str, lanes: Lanes) -> tuple[int, int, int]:
-            one, pairs = by_layer[layer], self.costs.of_pairs(by_layer[layer].op, lanes.unroll)
-            least, count = one.least, lanes.count
-            return least.dsp * count + pairs.dsp, least.lut * count + pairs.lut, count if one.counts else 0
-
-        kinds = [Alike(tuple(ls), by_layer[ls[0]].options, alongside(ls)) for ls in alike.values()]
-        return with_leftover(found, kinds, area, limits, self.most_lanes)
 
     def _paced(self, op: TensorOp, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes) -> PacedKernel:
         leader, walk = self.leader(op), self._walk(op, walks)

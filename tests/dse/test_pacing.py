@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import KernelDesign
 from penstock.compiler.pipeline import lower
-from penstock.compiler.platforms import Resources, load_platform
+from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluator
-from penstock.dse.lanes.factors import Lanes
-from penstock.dse.lanes.leftover import Alike, with_leftover
 from penstock.dse.search.samplers import means_something, narrow
 from penstock.dse.search.start import starting_settings
 from penstock.dse.space.paced import OPERATOR_LUTS, PACED
@@ -88,29 +84,3 @@ def test_no_paces_where_kernels_are_not_told_apart() -> None:
     assert PACED not in space.choices["allocation"]
     assert OPERATOR_LUTS not in space.choices
     assert space.paced_settings() == ()
-
-
-def test_what_a_common_pace_leaves_goes_to_whoever_saves_most_for_it() -> None:
-    """Lanes are powers of two: at one pace both have 4 of 10 DSPs, and the next would take 16."""
-    large = tuple([Lanes(4096 // n, (n,)) for n in (16, 8, 4, 2, 1)])
-    small = tuple([Lanes(1024 // n, (n,)) for n in (16, 8, 4, 2, 1)])
-    asked: list[float] = []
-
-    def along(lanes: Mapping[str, Lanes], faster: float) -> Mapping[str, Lanes]:
-        asked.append(faster)
-        return {"bias": lanes["large"]}
-
-    kinds = [Alike(("large",), large, along), Alike(("small", "twin"), small, lambda *_: {})]
-    start = {"large": large[2], "bias": large[2], "small": small[3], "twin": small[3]}
-
-    def area(layer: str, lanes: Lanes) -> tuple[int, int, int]:
-        return (0 if layer == "bias" else lanes.count, 10 * lanes.count, lanes.count)
-
-    def found(dsp: int) -> dict[str, int]:
-        limits = Resources(dsp=dsp, lut=10_000)
-        return {layer: one.count for layer, one in with_leftover(start, kinds, area, limits, None).items()}
-
-    assert found(8) == {"large": 4, "bias": 4, "small": 2, "twin": 2}, "nothing is left"
-    assert found(12) == {"large": 8, "bias": 8, "small": 2, "twin": 2}, "512 cycles for 4 DSPs, not 256 for 4"
-    assert found(16) == {"large": 8, "bias": 8, "small": 4, "twin": 4}, "what is alike gets more together"
-    assert max(asked) >= 2, "what goes along is asked for as many times as fast"
