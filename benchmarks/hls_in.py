@@ -25,7 +25,7 @@ SAMPLE = ROOT / "tests" / "data" / "hls-sources"
 
 def run(data: Path | None = None, only: str | None = None) -> Figures:
     folder = find_sources(data)
-    for part, row in {"values": _value_row, "fix": _fix_row}.items():
+    for part, row in {"values": _value_row, "rtl": _rtl_row, "fix": _fix_row}.items():
         if only is not None and (only == part or only.startswith(f"{part}/")):
             wanted = only.partition("/")[2]
             found = [row(folder / d["name"], d) for d in _csv(folder / "index.csv") if wanted in d["name"]]
@@ -51,14 +51,22 @@ def _asked(design: Mapping[str, str], ask: Callable[[str, float], Mapping[str, V
     return {**row, **found, "seconds": time.process_time() - started}
 
 
-def _value_row(folder: Path, design: Mapping[str, str]) -> Mapping[str, Value]:
+def _value_row(folder: Path, design: Mapping[str, str], rtl: bool = False) -> Mapping[str, Value]:
     """Whether a design's nests, and the C++ of these, compute what its source does."""
 
     def ask(top: str, clock_mhz: float) -> Mapping[str, Value]:
-        found = check_values(_required(folder), top, clock_mhz)
-        return {**{f"{level.level} different": level.different for level in found.levels}, "better": found.equal}
+        found = check_values(_required(folder), top, clock_mhz, rtl=rtl)
+        last = found.levels[-1]
+        cycles: dict[str, Value] = {"cycles": last.cycles, "simulated_cycles": last.simulated_cycles} if rtl else {}
+        different: dict[str, Value] = {f"{level.level} different": level.different for level in found.levels}
+        return {**different, **cycles, "rolled": found.rolled, "better": found.equal}
 
     return _asked(design, ask)
+
+
+def _rtl_row(folder: Path, design: Mapping[str, str]) -> Mapping[str, Value]:
+    """The same of its SystemVerilog, whose cycles are those of the simulator."""
+    return _value_row(folder, design, rtl=True)
 
 
 def _fix_row(folder: Path, design: Mapping[str, str]) -> Mapping[str, Value]:

@@ -264,8 +264,8 @@ class ExpressionWalk(ABC):
                 whole = (*base.prefix, index)
                 if base.array.unsized and index.value != 0:
                     raise PenstockError(
-                        code="unsupported-source", what=f"the pointer {base.array.name!r} without a size is not supported",
-                        where=base.array.where, hint=base.array.unsized,
+                        code="unsupported-source", where=base.array.where, hint=base.array.unsized,
+                        what=f"the pointer {base.array.name!r} without a size is not supported",
                     )  # fmt: skip
                 if len(whole) < len(base.array.dims):
                     return ArrayView(base.array, whole)

@@ -23,6 +23,8 @@ class OwnMemories:
 
     task: str
     names: Names
+    turn: str = ""
+    """Of pieces that take turns in one nest, which of them is being written."""
     operations: list[Operation] = field(default_factory=list[Operation])
     known: dict[object, SSAValue] = field(default_factory=dict[object, SSAValue])
 
@@ -49,6 +51,8 @@ class KernelParts(ABC):
     arguments: dict[KernelArray | KernelValue, SSAValue]
     carried: Mapping[KernelValue, CarriedVariable]
     owners: Mapping[KernelValue, PiecePart]
+    apart: bool
+    """Whether each port is read, or written, and by one of the pieces that take turns."""
     exported: set[KernelValue]
     """Values that are made in one part and used in another."""
 

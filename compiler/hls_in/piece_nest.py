@@ -55,8 +55,10 @@ def nest_of(
     """A piece as a nest."""
     counters = piece.loops or [Counter("once", 1)]
     block = Block()
-    for part in piece.parts:
+    for number, part in enumerate(piece.parts):
+        own.turn = f"_{number}" if kernel.apart and number else ""
         PartWriter(kernel, own, homes, part, counters, block).write()
+    own.turn = ""
     names = Names()
     loops = [Loop(names.take(c_name(counter.name)), counter.trip) for counter in counters]
     return nest.NestOp(name, loops, Region(block))

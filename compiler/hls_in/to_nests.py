@@ -6,6 +6,7 @@ C++ and SystemVerilog of these nests can be held against the source itself.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.dialects import stream
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.conditions import split
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.own_memories import KernelParts, OwnMemories
 from penstock.compiler.hls_in.piece_nest import ArrayHome, copy_nest, nest_of
@@ -57,15 +59,19 @@ class KernelNests:
         return {**given, **{copy: given[name] for copy, name in self.copies.items()}}
 
 
-def nests_of_kernel(kernel: ReadKernel) -> KernelNests:
-    """Refuses by name what nests do not have; cycles are found without them."""
+def nests_of_kernel(kernel: ReadKernel, *, apart: bool = False) -> KernelNests:
+    """Refuses by name what nests do not have; cycles are found without them.
+
+    `apart`: an argument that is read and written is copied into a memory first, and into an argument of its own last;
+    one of which an iteration loads several words is copied into a memory.
+    """
     for place, what in kernel.beyond:
         raise PenstockError(
             code="no-nests", what=what, where=place if ":" in place else f"line {place}",
             limit="integers with signs, as wide as what is computed", hint="analyse it for its cycles alone",
         )  # fmt: skip
     try:
-        return KernelWriter(kernel).write()
+        return KernelWriter(kernel, apart).write()
     except VerifyException as error:
         raise PenstockError(
             code="no-nests", what=f"its nests are not sound: {_last_line(error)}", where=kernel.body_at or kernel.name,
@@ -82,8 +88,9 @@ def _last_line(error: VerifyException) -> str:
 
 
 class KernelWriter(KernelParts):
-    def __init__(self, kernel: ReadKernel) -> None:
+    def __init__(self, kernel: ReadKernel, apart: bool = False) -> None:
         self.kernel = kernel
+        self.apart = apart
         self.tasks = tasks_of(kernel)
         self.owners = owners_of(self.tasks)
         self.block = Block()
@@ -98,6 +105,10 @@ class KernelWriter(KernelParts):
         self.streams: dict[tuple[KernelStream, tuple[int, ...]], SSAValue] = {}
         self.carried = {one.after: one for _, pieces in self.tasks for piece in pieces for one in piece.carried}
         self.written = {a for _, pieces in self.tasks for piece in pieces for a in _stored(piece)}
+        self.updated = {a for a in self.written if a.argument and apart and self._is_read(a)}
+        self.crowded = {a for a in self._loaded_often() if apart and a.argument and a not in self.written}
+        self.results: dict[KernelArray, SSAValue] = {}
+        """Where what is left in updated arguments goes."""
         self.exported = self._exports()
         self.handed: dict[tuple[KernelArray, str], SSAValue] = {}
         """The block channel on which an array reaches a task."""
@@ -122,7 +133,10 @@ class KernelWriter(KernelParts):
         shape = what.dims if isinstance(what, KernelArray) else (1,)
         written = isinstance(what, KernelArray) and what in self.written
         kind = MemRefType(element, shape, memory_space=stream.ON_CHIP)
-        self.arguments[what] = self._insert(name, kind, "output" if written else "input")
+        self.arguments[what] = self._insert(name, kind, "output" if written and what not in self.updated else "input")
+        if isinstance(what, KernelArray) and what in self.updated:
+            self.copies[f"{name}__out"] = name
+            self.results[what] = self._insert(f"{name}__out", kind, "output")
         return KernelArgument(name, shape, numpy_dtype(element).name, not isinstance(what, KernelArray), written)
 
     def _insert(self, name: str, kind: Attribute, use: str) -> SSAValue:
@@ -134,7 +148,8 @@ class KernelWriter(KernelParts):
 
     def argument(self, own: OwnMemories, what: KernelArray | KernelValue) -> SSAValue:
         """An argument as a task meets it: the first task itself, every other one by a port of its own."""
-        key = what, own.task
+        user = own.task + (own.turn if what not in self.written and what not in self.updated else "")
+        key = what, user
         if key not in self.views:
             argument = self.arguments[what]
             others = [task for one, task in self.views if one is what]
@@ -143,10 +158,10 @@ class KernelWriter(KernelParts):
                 if isinstance(what, KernelArray) and what in self.written:
                     raise PenstockError(
                         code="no-nests", what=f"the argument {name!r} is written while the tasks {others[0]} and "
-                        f"{own.task} use it", where=what.where, limit="one task uses an argument that is written",
+                        f"{user} use it", where=what.where, limit="one task uses an argument that is written",
                         hint="use a local array between tasks, or analyse the kernel for its cycles alone",
                     )  # fmt: skip
-                copy = f"{name}__{own.task}"
+                copy = f"{name}__{user}"
                 self.copies[copy] = name
                 argument = self._insert(copy, argument.type, "input")
             self.views[key] = argument
@@ -234,12 +249,35 @@ class KernelWriter(KernelParts):
             homes[array] = ArrayHome(local, () if not once else tuple(channels))
             if not once:
                 late.append((array, local, channels))
+        mine = [a for a in self.updated | self.crowded if any(a in _stored(p) or a in _loaded(p) for p in pieces)]
+        for array in sorted(mine, key=lambda array: array.name):
+            local = own.buffer(array, f"{array.name}_mem", array.dims, self._element(array))
+            homes[array] = ArrayHome(local, ())
+            label_in = labels.take(f"take_{c_name(array.name)}")
+            nests.append(copy_nest(label_in, array.dims, self.argument(own, array), [local]))
+            if array in self.updated:
+                late.append((array, local, [self.results[array]]))
         for piece in pieces:
             if piece.acts or self._is_asked(piece):
                 nests.append(nest_of(self, own, homes, piece, labels.take(c_name(piece.name))))
         for array, local, channels in late:
             nests.append(copy_nest(labels.take(f"give_{c_name(array.name)}"), array.dims, local, channels))
         return stream.TaskOp(label, label, Region(Block([*own.operations, *nests])))
+
+    def _loaded_often(self) -> set[KernelArray]:
+        """Arrays of which one iteration loads several words."""
+        found: set[KernelArray] = set()
+        for part in (part for _, pieces in self.tasks for piece in pieces for part in piece.parts):
+            loads = Counter(node.array for node in part.graph.nodes if node.op == "load" and node.array is not None)
+            found |= {array for array, count in loads.items() if count > 1}
+        return found
+
+    def _is_read(self, array: KernelArray) -> bool:
+        """Whether an array is loaded, by a load or by a store that data decide."""
+        return any(
+            node.array is array and (node.op in ("load", "phi") or bool(split(node.guard, part.item)[1]))
+            for _, pieces in self.tasks for piece in pieces for part in piece.parts for node in part.graph.nodes
+        )  # fmt: skip
 
     def _element(self, array: KernelArray) -> Attribute:
         return self.element(array.kind, array.bits, array.where)

@@ -38,7 +38,10 @@ class KernelRtl:
 
 
 def run_open_route(nests: KernelNests, memories: Mapping[str, Array]) -> KernelRtl:
-    """Emit, simulate and run a kernel on the open route. What it cannot build is refused by name."""
+    """Emit, simulate and run a kernel on the open route. What it cannot build is refused by name.
+
+    Its nests keep what is read and what is written `apart`: a memory at a port is one or the other.
+    """
     _refuse_updated(nests)
     platform, library = load_platform(PLATFORM), load_library("open-ecp5", CLOCK_MHZ)
     module = GenerateDirectives(Design(PLATFORM, CLOCK_MHZ, {})).apply(nests.module)
@@ -63,7 +66,7 @@ def run_open_route(nests: KernelNests, memories: Mapping[str, Array]) -> KernelR
             code="deadlock", what=f"the SystemVerilog stops for ever: {'; '.join(run.stuck)}", where=top.sym_name.data,
             limit=f"the simulator says {simulated.latency:,} cycles", hint="this is a defect; please report it",
         )  # fmt: skip
-    outputs = {name: np.asarray(run.outputs[name]).reshape(-1) for name in _written(design)}
+    outputs = {nests.copies.get(name, name): np.asarray(run.outputs[name]).reshape(-1) for name in _written(design)}
     return KernelRtl(outputs, run.done[0] + 1, simulated.frame_ends[0])
 
 

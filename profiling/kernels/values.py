@@ -80,7 +80,7 @@ def check_values(
 
     With `rtl` their SystemVerilog is run too, and its cycles are held against the simulator's.
     """
-    nests, rolled = kernel_nests(path, top, MOST_WRITTEN if rtl else MOST_OPERATIONS)
+    nests, rolled = kernel_nests(path, top, MOST_OPERATIONS)
     memories = random_memories(nests.arguments, seed)
     with tempfile.TemporaryDirectory(prefix="penstock-kernel-") as scratch:
         work = Path(scratch)
@@ -96,19 +96,21 @@ def check_values(
         levels.append(_compared("emitted C++", nests, expected, found, started))
     if rtl:
         started = time.process_time()
-        run = run_open_route(nests, memories)
+        written, written_rolled = kernel_nests(path, top, MOST_WRITTEN, apart=True)
+        run = run_open_route(written, memories)
+        rolled |= written_rolled
         compared = _compared("SystemVerilog", nests, expected, run.outputs, started)
         levels.append(replace(compared, cycles=run.cycles, simulated_cycles=run.simulated_cycles))
     return ValueCheck(path.name, top, seed, tuple(levels), rolled)
 
 
-def kernel_nests(path: Path, top: str, most: int) -> tuple[KernelNests, bool]:
+def kernel_nests(path: Path, top: str, most: int, *, apart: bool = False) -> tuple[KernelNests, bool]:
     """A kernel's nests as its pragmas ask for them; with more than `most` operations, loops stay loops if they can."""
     kernel = read_kernel(path, top)
     if sum(len(piece.graph.nodes) for piece in graphs(kernel.body)) > most:
         with contextlib.suppress(PenstockError):
-            return nests_of_kernel(read_kernel(path, top, rolled=True)), True
-    return nests_of_kernel(kernel), False
+            return nests_of_kernel(read_kernel(path, top, rolled=True), apart=apart), True
+    return nests_of_kernel(kernel, apart=apart), False
 
 
 def _interpreted(nests: KernelNests, memories: Mapping[str, Array], name: str) -> dict[str, Array]:

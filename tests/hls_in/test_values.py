@@ -113,6 +113,15 @@ void top(float a[8][12], float x[12], float y[8]) {
   }
 }
 """
+UPDATED = """
+void top(float a[5][9], float x[9], float y[9]) {
+  for (int i = 0; i < 5; i++) {
+    for (int j = 0; j < 9; j++) y[j] *= x[j];
+    for (int k = 0; k < 3; k++)
+      for (int j = 0; j < 9; j++) y[j] += a[i][j] * x[k];
+  }
+}
+"""
 HANDED = """
 #include <hls_stream.h>
 void first(float a[40], hls::stream<float> &to) {
@@ -269,8 +278,19 @@ def test_public_designs_mean_what_their_source_says(name: str, top: str) -> None
     assert all(level.compared for level in found.levels)
 
 
+def test_an_argument_that_is_read_and_written_is_copied_in_and_out_where_ports_are_apart(tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cpp"
+    source.write_text(UPDATED)
+    plain, apart = (kernel_nests(source, "top", 1000, apart=apart)[0] for apart in (False, True))
+    assert apart.copies["y__out"] == "y"
+    memories = random_memories(plain.arguments, 4)
+    found = [run(nests.module, nests.memories(memories), nests.parameters) for nests in (plain, apart)]
+    assert np.array_equal(found[0]["y"], found[1]["y__out"])
+    assert not np.array_equal(found[0]["y"], memories["y"])
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [SUMS, HANDED], ids=["sums", "handed"])
+@pytest.mark.parametrize("text", [SUMS, HANDED, UPDATED], ids=["sums", "handed", "updated"])
 def test_their_systemverilog_gives_the_same_bits_in_the_simulators_cycles(text: str, tmp_path: Path) -> None:
     source = tmp_path / "kernel.cpp"
     source.write_text(text)

@@ -139,17 +139,21 @@ class Loops:
         return name
 
     def _register(self, factors: Sequence[int], offset: int, most: int, label: str) -> str:
-        """A register that grows by what the loop that turns adds, and falls back by what the inner ones had added."""
+        """A register that grows by what the loop that turns adds, and falls back by what the inner ones had added.
+
+        It counts modulo its bits: an offset below zero is only where no guard holds.
+        """
         name, width = self.stages.fresh(label), clog2(most + 1)
+        start = offset % (1 << width)
         self.stages.declare(name, width)
         choice, undone = "", 0
         for factor, k in reversed(list(zip(factors, self.turning, strict=True))):
             step = factor - undone
-            moved = name if step == 0 else f"{name} {'+' if step > 0 else '-'} {width}'d{abs(step)}"
+            moved = name if step == 0 else f"{name} {'+' if step > 0 else '-'} {width}'d{abs(step) % (1 << width)}"
             choice += f"!{self.last(k)} ? {moved} : "
             undone += factor * (self.loops[k].trip - 1)
-        self.resets.append(f"{name} <= {width}'d{offset};")
-        self.updates.append(f"{name} <= {choice}{width}'d{offset};")
+        self.resets.append(f"{name} <= {width}'d{start};")
+        self.updates.append(f"{name} <= {choice}{width}'d{start};")
         return name
 
     def write(self, out: SvLines) -> None:
