@@ -11,20 +11,17 @@ import itertools
 import json
 import resource
 import sys
-from collections.abc import Iterator
 from ctypes import c_double, c_int, c_longlong
 from importlib import import_module
 from typing import Any
 
-from penstock.compiler.hls_in.parse_records import RecordReader, Ref, chain, full_name
-from penstock.compiler.hls_in.syntax import names_in
+from penstock.compiler.hls_in.parse_records import ClangCursor, Ref, SyntaxList, chain, full_name
+from penstock.compiler.hls_in.parse_statements import StatementReader
 
 # its Python side has no types
 cindex: Any = import_module("clang.cindex")
 CursorKind: Any = cindex.CursorKind
 TypeKind: Any = cindex.TypeKind
-ClangCursor = Any
-SyntaxList = list[Any]
 BINARY = dict(
     enumerate(
         "* / % + - << >> <=> < > <= >= == != & ^ | && || = *= /= %= += -= <<= >>= &= ^= |= ,".split(),  # noqa: SIM905
@@ -57,15 +54,6 @@ for _name, _takes, _gives in (
     getattr(_lib, _name).argtypes, getattr(_lib, _name).restype = [_takes], _gives
 
 
-def unchained(tree: SyntaxList) -> Iterator[SyntaxList]:
-    """The expressions between commas."""
-    if tree[0] == "binary" and tree[2] == ",":
-        yield from unchained(tree[3])
-        yield from unchained(tree[4])
-    else:
-        yield tree
-
-
 def _converts(cursor: ClangCursor) -> bool:
     """Whether an expression is a number of any width as one of C++."""
     while cursor.kind == CursorKind.UNEXPOSED_EXPR:
@@ -81,7 +69,7 @@ class TooLarge(Exception):
     pass
 
 
-class SyntaxReader(RecordReader):
+class SyntaxReader(StatementReader):
     """One translation unit's functions, tables and types as nested lists: [kind, place, ...]."""
 
     def __init__(self, files: set[str]) -> None:
@@ -181,155 +169,6 @@ class SyntaxReader(RecordReader):
         if name.startswith(("ap_fixed<", "ap_ufixed<")) and name[name.index("<") + 1 :].split(",")[0].isdigit():
             return ["fixed", int(name[name.index("<") + 1 :].split(",")[0]), name.startswith("ap_fixed")]
         return ["named", name]
-
-    def statement(self, cursor: ClangCursor) -> SyntaxList:
-        kind = cursor.kind
-        if kind == CursorKind.COMPOUND_STMT:
-            return self.block(cursor, list(cursor.get_children()))
-        if kind == CursorKind.DECL_STMT:
-            variables = [c for c in cursor.get_children() if c.kind == CursorKind.VAR_DECL]
-            declared: list[SyntaxList] = []
-            for one in variables:
-                if self.leaves(one.type) is None:
-                    declared.append(self.declaration(one))
-                else:
-                    self.pending += self.record_declaration(one)
-            return ["group", self.place(cursor), declared]
-        if kind == CursorKind.SWITCH_STMT:
-            return self.switch(cursor)
-        if kind == CursorKind.LABEL_STMT:
-            return ["label", self.place(cursor), cursor.spelling, self.statement(next(iter(cursor.get_children())))]
-        if kind == CursorKind.FOR_STMT:
-            parts = list(cursor.get_children())
-            if len(parts) != 4:
-                return self.bad(cursor, "a for loop that lacks its start, condition or step")
-            start, condition, step, body = parts
-            return [
-                "for", self.place(cursor), self.loop_start(start, condition), self.expression(condition),
-                self.expression(step), self.single(body), cursor.extent.end.line,
-            ]  # fmt: skip
-        if kind == CursorKind.IF_STMT:
-            parts = list(cursor.get_children())
-            return [
-                "if", self.place(cursor), self.expression(parts[0]), self.single(parts[1]),
-                self.single(parts[2]) if len(parts) > 2 else None,
-            ]  # fmt: skip
-        if kind == CursorKind.RETURN_STMT:
-            parts = list(cursor.get_children())
-            wanted = self.paths(parts[0].type) if parts else None
-            if wanted is not None:
-                place, values = self.place(cursor), self.numbers(parts[0], wanted) or {}
-                into = Ref("return")
-                for path, value in values.items():
-                    pair = ["binary", place, "=", into.tree(place, path), value, ["int", 32, True]]
-                    self.pending.append(["expression", place, pair])
-                return ["return", place, None]
-            return ["return", self.place(cursor), self.expression(parts[0]) if parts else None]
-        if kind == CursorKind.NULL_STMT:
-            return ["group", self.place(cursor), []]
-        if kind.is_expression():
-            return ["expression", self.place(cursor), self.expression(cursor)]
-        return self.bad(cursor, kind.name.lower().removesuffix("_stmt") + " statement")
-
-    def block(self, cursor: ClangCursor, children: list[ClangCursor]) -> SyntaxList:
-        around, self.pending = self.pending, []
-        found: list[SyntaxList] = []
-        for child in children:
-            statement = self.statement(child)
-            found += [*self.pending, statement]
-            self.pending = []
-        self.pending = around
-        return ["block", self.place(cursor), cursor.extent.end.line, found]
-
-    def single(self, cursor: ClangCursor) -> SyntaxList:
-        """A statement that may need others before it, where one alone may stand."""
-        around, self.pending = self.pending, []
-        statement = self.statement(cursor)
-        if self.pending:
-            statement = ["block", self.place(cursor), cursor.extent.end.line, [*self.pending, statement]]
-        self.pending = around
-        return statement
-
-    def loop_start(self, start: ClangCursor, condition: ClangCursor) -> SyntaxList:
-        """Of several variables that a loop's head sets, the one that its condition looks at; the others before it."""
-        place, read = self.place(start), self.statement(start)
-        looked_at = set(names_in(self.expression(condition)))
-        if read[0] == "group" and len(read[2]) > 1:
-            own = [part for part in read[2] if part[2] in looked_at]
-            if len(own) == 1:
-                self.pending += [["group", place, [part]] for part in read[2] if part is not own[0]]
-                return ["group", place, own]
-        elif read[0] == "expression" and read[2][0] == "binary" and read[2][2] == ",":
-            parts = list(unchained(read[2]))
-            own = [part for part in parts if part[0] == "binary" and set(names_in(part[3])) & looked_at]
-            if len(own) == 1:
-                self.pending += [["expression", place, part] for part in parts if part is not own[0]]
-                return ["expression", place, own[0]]
-        return read
-
-    def switch(self, cursor: ClangCursor) -> SyntaxList:
-        """A switch whose cases end in a break or return, as conditions."""
-        place = self.place(cursor)
-        chosen, body = list(cursor.get_children())
-        if body.kind != CursorKind.COMPOUND_STMT:
-            return self.bad(cursor, "switch statement")
-        cases: list[tuple[list[SyntaxList], bool, list[ClangCursor]]] = []
-        for child in body.get_children():
-            labels: list[SyntaxList] = []
-            default = False
-            fresh = child.kind in (CursorKind.CASE_STMT, CursorKind.DEFAULT_STMT)
-            while child.kind in (CursorKind.CASE_STMT, CursorKind.DEFAULT_STMT):
-                inner = list(child.get_children())
-                default |= child.kind == CursorKind.DEFAULT_STMT
-                labels += [self.expression(inner[0])] if child.kind == CursorKind.CASE_STMT else []
-                child = inner[-1]
-            if fresh:
-                cases.append((labels, default, [child]))
-            elif cases:
-                cases[-1][2].append(child)
-        ends = (CursorKind.BREAK_STMT, CursorKind.RETURN_STMT)
-        if any(not part[2] or part[2][-1].kind not in ends for part in cases[:-1]):
-            return self.bad(cursor, "switch statement with a case that falls through")
-        found: SyntaxList | None = None
-        for labels, default, statements in sorted(cases, key=lambda case: not case[1]):
-            inside = self.block(cursor, [s for s in statements if s.kind != CursorKind.BREAK_STMT])
-            if default:
-                found = inside
-                continue
-            equal: SyntaxList | None = None
-            for label in labels:
-                one = ["binary", place, "==", self.expression(chosen), label, ["int", 1, False]]
-                equal = one if equal is None else ["binary", place, "||", equal, one, ["int", 1, False]]
-            found = ["if", place, equal, inside, found]
-        return found if found is not None else ["group", place, []]
-
-    def declarations(self, cursor: ClangCursor) -> list[SyntaxList]:
-        """A variable outside of functions; a struct is its fields."""
-        if self.leaves(cursor.type) is None:
-            return [self.declaration(cursor)]
-        return [part for one in self.record_declaration(cursor) if one[0] == "group" for part in one[2]]
-
-    def record_declaration(self, cursor: ClangCursor) -> list[SyntaxList]:
-        inits = [child for child in cursor.get_children() if child.kind.is_expression()]
-        if cursor.type.get_canonical().kind == TypeKind.CONSTANTARRAY:
-            inits = [child for child in inits if child.kind == CursorKind.INIT_LIST_EXPR]
-        static = cursor.storage_class == cindex.StorageClass.STATIC
-        return self.declared(cursor, cursor.spelling, cursor.type, inits, static, cursor.type.is_const_qualified())
-
-    def declaration(self, cursor: ClangCursor) -> SyntaxList:
-        inits = [child for child in cursor.get_children() if child.kind.is_expression()]
-        type_ = self.type(cursor.type)
-        if type_[0] == "array":  # the lengths of its dimensions are children too
-            inits = [child for child in inits if child.kind == CursorKind.INIT_LIST_EXPR]
-        static = cursor.storage_class == cindex.StorageClass.STATIC
-        value = None
-        if inits and type_[0] not in ("stream",) and not (type_[0] == "array" and type_[-1][0] == "stream"):
-            value = self.expression(inits[-1])
-        element = cursor.type  # of an array, its words are what is const
-        while element.kind in (TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY):
-            element = element.element_type
-        constant = cursor.type.is_const_qualified() or element.is_const_qualified()
-        return ["declare", self.place(cursor), cursor.spelling, type_, value, static, constant]
 
     def expression(self, cursor: ClangCursor) -> SyntaxList:
         kind = cursor.kind

@@ -7,6 +7,7 @@ So whoever walks through the syntax meets numbers, arrays and streams alone.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from importlib import import_module
 from itertools import count
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 cindex: Any = import_module("clang.cindex")
 CursorKind: Any = cindex.CursorKind
 TypeKind: Any = cindex.TypeKind
-Cursor = Any
+ClangCursor = Any
 SyntaxList = list[Any]
 Path = tuple[str | int, ...]
 """Of a number in a struct: names of fields, and lanes of vectors."""
@@ -37,7 +38,7 @@ class Ref:
         return found
 
 
-class RecordReader:
+class RecordReader(ABC):
     """The part of the reader that knows types of several numbers. `pending` goes before the statement in hand."""
 
     def __init__(self) -> None:
@@ -47,17 +48,17 @@ class RecordReader:
 
     # of the reader
 
-    def place(self, cursor: Cursor) -> list[Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def place(self, cursor: ClangCursor) -> list[Any]: ...
 
-    def bad(self, cursor: Cursor, what: str) -> SyntaxList:
-        raise NotImplementedError
+    @abstractmethod
+    def bad(self, cursor: ClangCursor, what: str) -> SyntaxList: ...
 
-    def type(self, type_: Any) -> SyntaxList:
-        raise NotImplementedError
+    @abstractmethod
+    def type(self, type_: Any) -> SyntaxList: ...
 
-    def expression(self, cursor: Cursor) -> SyntaxList:
-        raise NotImplementedError
+    @abstractmethod
+    def expression(self, cursor: ClangCursor) -> SyntaxList: ...
 
     # types
 
@@ -118,7 +119,7 @@ class RecordReader:
 
     # expressions
 
-    def ref(self, cursor: Cursor) -> Ref | None:
+    def ref(self, cursor: ClangCursor) -> Ref | None:
         """The variable that an expression of a struct (or an array or stream of them) names."""
         cursor = bare(cursor)
         kind = cursor.kind
@@ -143,7 +144,7 @@ class RecordReader:
             return Ref(found.name, (*found.indices, self.expression(index))) if found is not None else None
         return None
 
-    def numbers(self, cursor: Cursor, wanted: list[Path]) -> dict[Path, SyntaxList] | None:
+    def numbers(self, cursor: ClangCursor, wanted: list[Path]) -> dict[Path, SyntaxList] | None:
         """Each number of an expression of a struct. None where it gives no values, as a default constructor does."""
         place, given = self.place(cursor), self.ref(cursor)
         cursor = bare(cursor)
@@ -165,7 +166,7 @@ class RecordReader:
             return self._called(cursor, wanted)
         return dict.fromkeys(wanted, self.bad(cursor, "this expression of a struct"))
 
-    def _listed(self, cursor: Cursor, wanted: list[Path]) -> dict[Path, SyntaxList]:
+    def _listed(self, cursor: ClangCursor, wanted: list[Path]) -> dict[Path, SyntaxList]:
         place = self.place(cursor)
         heads = list(dict.fromkeys(path[0] for path in wanted))
         found: dict[Path, SyntaxList] = {}
@@ -176,7 +177,7 @@ class RecordReader:
         zero = ["literal", place, 0, ["int", 32, True]]
         return {path: found.get(path, zero) for path in wanted}
 
-    def _called(self, cursor: Cursor, wanted: list[Path]) -> dict[Path, SyntaxList] | None:
+    def _called(self, cursor: ClangCursor, wanted: list[Path]) -> dict[Path, SyntaxList] | None:
         place, arguments, target = self.place(cursor), list(cursor.get_arguments()), cursor.referenced
         children = list(cursor.get_children())
         if target is None or target.kind == CursorKind.CONSTRUCTOR:
@@ -199,7 +200,7 @@ class RecordReader:
         return dict.fromkeys(wanted, self.bad(cursor, f"the function {name!r} that gives a struct"))
 
     def _into(
-        self, cursor: Cursor, target: Cursor, arguments: list[Cursor], wanted: list[Path], own: bool
+        self, cursor: ClangCursor, target: ClangCursor, arguments: list[ClangCursor], wanted: list[Path], own: bool
     ) -> dict[Path, SyntaxList]:
         """A function that gives a struct, called before the statement in hand, into a variable of its own."""
         place, name = self.place(cursor), f"struct{next(self._numbers)}"
@@ -213,7 +214,7 @@ class RecordReader:
         self.pending.append(["expression", place, ["call", place, called, values, [], ["void"]]])
         return {path: Ref(name).tree(place, path) for path in wanted}
 
-    def argument(self, cursor: Cursor) -> list[SyntaxList]:
+    def argument(self, cursor: ClangCursor) -> list[SyntaxList]:
         """What a call passes for one argument: a struct's fields one by one."""
         leaves = self.leaves(cursor.type)
         if leaves is None:
@@ -228,7 +229,7 @@ class RecordReader:
     # statements
 
     def declared(
-        self, cursor: Cursor, name: str, type_: Any, inits: list[Cursor], static: bool, constant: bool
+        self, cursor: ClangCursor, name: str, type_: Any, inits: list[ClangCursor], static: bool, constant: bool
     ) -> list[SyntaxList]:
         """The declaration of a struct's fields, and what they are set to."""
         place = self.place(cursor)
@@ -252,13 +253,13 @@ class RecordReader:
         return made
 
     def _table(
-        self, cursor: Cursor, name: str, leaves: list[tuple[str, SyntaxList]], suffix: str, type_: SyntaxList,
-        init: Cursor, static: bool, constant: bool,
+        self, cursor: ClangCursor, name: str, leaves: list[tuple[str, SyntaxList]], suffix: str, type_: SyntaxList,
+        init: ClangCursor, static: bool, constant: bool,
     ) -> SyntaxList:  # fmt: skip
         """A field of an array of structs with values from the start."""
         place = self.place(cursor)
 
-        def values(item: Cursor, element: Any) -> SyntaxList:
+        def values(item: ClangCursor, element: Any) -> SyntaxList:
             if element.kind == TypeKind.CONSTANTARRAY:
                 inner = [values(child, element.element_type.get_canonical()) for child in item.get_children()]
                 return ["list", place, inner]
@@ -270,7 +271,7 @@ class RecordReader:
         start = values(init, cursor.type.get_canonical()) if init.kind == CursorKind.INIT_LIST_EXPR else None
         return ["group", place, [["declare", place, name + suffix, type_, start, static, constant]]]
 
-    def assigned(self, cursor: Cursor, left: Cursor, right: Cursor, wanted: list[Path]) -> SyntaxList:
+    def assigned(self, cursor: ClangCursor, left: ClangCursor, right: ClangCursor, wanted: list[Path]) -> SyntaxList:
         """A struct set to another, number by number."""
         place, target = self.place(cursor), self.ref(left)
         values = self.numbers(right, wanted)
@@ -281,7 +282,7 @@ class RecordReader:
     def _set(self, place: list[Any], target: Ref, path: Path, value: SyntaxList) -> SyntaxList:
         return ["binary", place, "=", target.tree(place, path), value, ["int", 32, True]]
 
-    def sent(self, cursor: Cursor, stream: Cursor, value: Cursor, wanted: list[Path]) -> SyntaxList:
+    def sent(self, cursor: ClangCursor, stream: ClangCursor, value: ClangCursor, wanted: list[Path]) -> SyntaxList:
         """A struct written to a stream."""
         place, target = self.place(cursor), self.ref(stream)
         values = self.numbers(value, wanted)
@@ -289,7 +290,7 @@ class RecordReader:
             return self.bad(cursor, "this write of a struct")
         return chain([["method", place, target.tree(place, path), "write", [values[path]]] for path in wanted])
 
-    def taken(self, cursor: Cursor, stream: Cursor, into: Cursor, wanted: list[Path]) -> SyntaxList:
+    def taken(self, cursor: ClangCursor, stream: ClangCursor, into: ClangCursor, wanted: list[Path]) -> SyntaxList:
         """A struct read from a stream into a variable."""
         place, source, target = self.place(cursor), self.ref(stream), self.ref(into)
         if source is None or target is None:
@@ -306,7 +307,7 @@ def chain(trees: list[SyntaxList]) -> SyntaxList:
     return whole
 
 
-def bare(cursor: Cursor) -> Cursor:
+def bare(cursor: ClangCursor) -> ClangCursor:
     """An expression without what only changes its type or copies it."""
     while True:
         inner = [child for child in cursor.get_children() if child.kind.is_expression()]
@@ -325,12 +326,12 @@ def bare(cursor: Cursor) -> Cursor:
         cursor = inner[0]
 
 
-def full_name(method: Cursor) -> str:
+def full_name(method: ClangCursor) -> str:
     """A method's name with its struct's."""
     return f"{method.semantic_parent.spelling}::{method.spelling}"
 
 
-def _has_body(target: Cursor) -> bool:
+def _has_body(target: ClangCursor) -> bool:
     found = target.get_definition()
     if found is None or not any(child.kind == CursorKind.COMPOUND_STMT for child in found.get_children()):
         return False

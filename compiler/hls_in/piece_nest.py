@@ -10,9 +10,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from penstock.compiler.dialects import nest
-from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, PickOp, Term
-from penstock.compiler.dialects.stream import BlocksType, StreamType
-from penstock.compiler.dialects.types import lane_shape, memref_type, vector_type
+from penstock.compiler.dialects.nest import GuardAttr, Loop, PickOp, Term
+from penstock.compiler.dialects.stream import StreamType
+from penstock.compiler.dialects.types import lane_shape, vector_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.conditions import guard_of, is_static, never, split
 from penstock.compiler.hls_in.graph import KernelValue, LinearForm
@@ -32,21 +32,6 @@ class ArrayHome:
 
     memory: SSAValue | None
     channels: tuple[SSAValue, ...]
-
-
-def copy_nest(name: str, shape: tuple[int, ...], source: SSAValue, targets: Sequence[SSAValue]) -> nest.NestOp:
-    """A memory word by word into others."""
-    address = AffineMap.identity(len(shape))
-    element = vector_element(source)
-    load = nest.LoadOp(source, address, ALWAYS, VectorType(element, [1] * len(shape)))
-    stores = [nest.StoreOp(load.result, target, address, ALWAYS) for target in targets]
-    loops = [Loop(f"d{i}", n) for i, n in enumerate(shape)]
-    return nest.NestOp(name, loops, Region(Block([load, *stores])))
-
-
-def vector_element(memory: SSAValue) -> Attribute:
-    kind = memory.type
-    return memref_type(kind.block if isinstance(kind, BlocksType) else kind).element_type
 
 
 def nest_of(

@@ -20,9 +20,10 @@ from penstock.compiler.dialects import stream
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.conditions import split
+from penstock.compiler.hls_in.copies import copy_nest
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.own_memories import KernelParts, OwnMemories
-from penstock.compiler.hls_in.piece_nest import ArrayHome, copy_nest, nest_of
+from penstock.compiler.hls_in.piece_nest import ArrayHome, nest_of
 from penstock.compiler.hls_in.pieces import Piece, owners_of, tasks_of
 from penstock.compiler.hls_in.records import ReadKernel
 from penstock.compiler.hls_in.scalar_bodies import type_of
