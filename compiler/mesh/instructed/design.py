@@ -17,7 +17,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.mesh.description import machine_of, module_of_toml
 from penstock.compiler.mesh.instructed.area import ArrayTable, area_of, areas_of
 from penstock.compiler.mesh.instructed.array import WIDEST, CoreArray, sized_array
-from penstock.compiler.mesh.instructed.estimate import Cycles, ProductShape, moved_bytes, product_steps
+from penstock.compiler.mesh.instructed.estimate import EstimatedCycles, ProductShape, moved_bytes, product_steps
 from penstock.compiler.mesh.instructed.planned import ArrayPlan, plan_product
 from penstock.compiler.mesh.instructed.product import product_of
 from penstock.compiler.mesh.program import TileProgram
@@ -149,7 +149,7 @@ def _ranked(arrays: list[CoreArray], products: Mapping[str, Sequence[ProductShap
         if len(best) >= SIMULATED and steps / arrays[chunk[0]].multipliers > best[SIMULATED - 1][0]:
             break  # what has as few multipliers is slower, however well they are fed
         table = ArrayTable.of([arrays[at] for at in chunk])
-        total: Cycles = np.zeros(len(chunk))
+        total: EstimatedCycles = np.zeros(len(chunk))
         for shapes in products.values():
             total += np.minimum.reduce([shape.cycles(table) for shape in shapes])
         best += [(float(total[i]), at) for i, at in enumerate(chunk) if np.isfinite(total[i])]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from penstock.compiler.mesh.instructed.area import ArrayTable
 from penstock.compiler.mesh.instructed.product import TileProduct
 
-Cycles = NDArray[np.float64]
+EstimatedCycles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ProductShape:
         if len(many) == 1:
             yield None, many[0]
 
-    def cycles(self, a: ArrayTable) -> Cycles:
+    def cycles(self, a: ArrayTable) -> EstimatedCycles:
         """Of the best way on every array; infinite where a tile does not fit."""
         rows, columns, inner = self.product.sizes
         tall, wide, deep = -(-rows // a.tall), -(-columns // a.wide), -(-inner // a.deep)
