@@ -10,10 +10,10 @@ from xdsl.utils.type import get_element_type_or_self
 from penstock.compiler.transforms.editor import shape_of, tensor_of
 from penstock.compiler.transforms.generics import PARALLEL, build_generic, empty
 
-Shape = tuple[int, ...]
+UnitShape = tuple[int, ...]
 
 
-def copy_units(source: SSAValue, shape: Shape, layer: str) -> tuple[Operation, Operation]:
+def copy_units(source: SSAValue, shape: UnitShape, layer: str) -> tuple[Operation, Operation]:
     """`source` in a shape that differs in dims of one element: the copy, after the empty tensor that it fills."""
     have = shape_of(source)
     long, short = (have, shape) if len(have) > len(shape) else (shape, have)
@@ -27,14 +27,14 @@ def copy_units(source: SSAValue, shape: Shape, layer: str) -> tuple[Operation, O
     return target, build_generic([source], target.tensor, maps, [PARALLEL] * len(long), block, layer)
 
 
-def differ_in_units(a: Shape, b: Shape) -> bool:
+def differ_in_units(a: UnitShape, b: UnitShape) -> bool:
     """Whether one of the shapes is the other with further dims of one element, and dims that have elements at all."""
     long, short = (a, b) if len(a) > len(b) else (b, a)
     kept = places_of(short, long)
     return a != b and len(kept) == len(short) and all(long[d] == 1 for d in range(len(long)) if d not in kept)
 
 
-def places_of(short: Shape, long: Shape) -> list[int]:
+def places_of(short: UnitShape, long: UnitShape) -> list[int]:
     """Where the dims of `short` stand in `long`, each as early as it can."""
     found: list[int] = []
     for place, size in enumerate(long):
