@@ -8,6 +8,7 @@ So whoever walks through the syntax meets numbers, arrays and streams alone.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from importlib import import_module
 from itertools import count
 from typing import Any
@@ -91,7 +92,9 @@ class RecordReader(ABC):
             found += [(f".{one.spelling}{suffix}", t) for suffix, t in inner]
         return found if 0 < len(found) <= _MOST_FIELDS else None
 
-    def _within(self, type_: Any, wrap: Any, depth: int) -> list[tuple[str, SyntaxList]] | None:
+    def _within(
+        self, type_: Any, wrap: Callable[[SyntaxList], SyntaxList], depth: int
+    ) -> list[tuple[str, SyntaxList]] | None:
         inner = self.leaves(type_, depth + 1)
         return None if inner is None else [(suffix, wrap(t)) for suffix, t in inner]
 
