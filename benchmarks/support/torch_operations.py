@@ -130,6 +130,10 @@ LOOK_UPS: Mapping[str, Apply] = {
     "one_hot": lambda x: F.one_hot(_indices(x[..., 0]), 8).float(),
     "bucketize": lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])), "nonzero": lambda x: x.relu().nonzero(),
     "fft": lambda x: torch.fft.fft(x).real,
+    "irfft of rfft": lambda x: torch.fft.irfft(torch.fft.rfft(x), n=x.shape[-1]),
+    "view_as_complex, mul, view_as_real": lambda x: torch.view_as_real(
+        torch.view_as_complex(x.unflatten(-1, (-1, 2))) * torch.polar(torch.ones(4), torch.arange(4.0))
+    ).flatten(-2),
 }  # fmt: skip
 NORMS_AND_POOLS: Mapping[str, Apply] = {
     "layer_norm": lambda x: F.layer_norm(x, (8,), _weight(8), _weight(8)),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,10 +20,11 @@ import torch
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
+from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
+from penstock.compiler.frontend.graph_calls import GraphCall, call_as, replace_node
 from penstock.compiler.frontend.lift import state_value
 
 aten = torch.ops.aten
@@ -141,25 +142,13 @@ def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
     return [(places[a], places[b - 1] + 1) for a, b in pairwise(starts)]
 
 
-def _replace(program: ExportedProgram, node: Node, write: Callable[[Callable[..., Node]], Node]) -> None:
-    def call(target: Any, *args: Any, **named: Any) -> Node:
-        made = program.graph.call_function(target, args, named)
-        made.meta.update({k: v for k, v in node.meta.items() if k != "tensor_meta"})
-        values: Any = pytree.tree_map_only(Node, _value, args)
-        with node.meta["val"].fake_mode:
-            made.meta["val"] = target(*values, **named)
-        return made
-
+def _replace(program: ExportedProgram, node: Node, write: Callable[[GraphCall], Node]) -> None:
     with program.graph.inserting_before(node):
-        joined = write(call)
-    node.replace_all_uses_with(joined)
-    results = program.graph_signature.output_specs
-    for place, spec in enumerate(results):
-        if spec.arg.name == node.name:
-            results[place] = replace(spec, arg=TensorArgument(joined.name))
+        joined = write(call_as(program, node))
+    replace_node(program, node, joined)
 
 
-def _slices(call: Callable[..., Node], at: _LookUp, runs: list[tuple[int, int]]) -> Node:
+def _slices(call: GraphCall, at: _LookUp, runs: list[tuple[int, int]]) -> Node:
     x, dim, sizes = at.x, at.dim, list(at.x.meta["val"].shape)
     before, behind = sizes[:dim], sizes[dim + at.dims :]
     if at.dims > 1:
@@ -170,7 +159,7 @@ def _slices(call: Callable[..., Node], at: _LookUp, runs: list[tuple[int, int]])
 
 
 def _product_with_ones(
-    call: Callable[..., Node], x: Node, index: Node, dim: int, rows: list[int], bounds: tuple[int, int]
+    call: GraphCall, x: Node, index: Node, dim: int, rows: list[int], bounds: tuple[int, int]
 ) -> Node:
     """The rows that read at places of their own come first, then all that reads at the same ones, then the places."""
     sizes, count = list(x.meta["val"].shape), index.meta["val"].shape[dim]
@@ -187,7 +176,3 @@ def _product_with_ones(
     read = call(aten.reshape.default, call(aten.bmm.default, values, ones), [*(sizes[i] for i in order[:-1]), count])
     turned = call(aten.permute.default, read, [order.index(i) for i in range(len(sizes))])
     return call(aten.clone.default, turned, memory_format=torch.contiguous_format)  # others view it as it was
-
-
-def _value(node: Node) -> Any:
-    return node.meta["val"]

@@ -17,6 +17,7 @@ import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from penstock.compiler.frontend.convolutions import convolutions
+from penstock.compiler.frontend.fourier_forms import fourier_forms
 from penstock.compiler.frontend.functions import functions
 from penstock.compiler.frontend.overlapping import overlapping
 from penstock.compiler.frontend.rearrangements import rearrangements
@@ -32,7 +33,7 @@ _LARGEST_PRODUCT = 16
 def decomposition_table() -> DecompositionTable:
     table: DecompositionTable = {
         **get_decomposition_table(), **rearrangements(), **convolutions(), **overlapping(), **reductions(),
-        **resampling(), **functions(),
+        **resampling(), **functions(), **fourier_forms(),
     }  # fmt: skip
     for whole in (aten.linear.default, aten.addmm.default, aten.full.default):
         table.pop(whole, None)

@@ -20,6 +20,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.complex_numbers import replace_complex_numbers
 from penstock.compiler.frontend.constant_look_ups import replace_constant_look_ups
 from penstock.compiler.frontend.decompositions import decomposition_table
 from penstock.compiler.frontend.loaded import LoadedModel
@@ -157,7 +158,10 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
             keep_largest(exported)
             program: ExportedProgram = exported.run_decompositions(decomposition_table())
             _drop_what_is_known(program)
+            replace_complex_numbers(program, model.name)
             replace_constant_look_ups(program)
+    except PenstockError:
+        raise
     except GuardOnDataDependentSymNode as error:
         raise PenstockError(
             code="data-dependent",
@@ -262,13 +266,6 @@ def _check_static(program: ExportedProgram, model: LoadedModel) -> None:
                 limit="all shapes are known at compile time",
                 hint="use a mask (torch.where) instead of selecting elements",
             )
-        if isinstance(value, torch.Tensor) and node.op == "call_function" and value.is_complex():
-            origin = origin_of(node)
-            raise PenstockError(
-                code="unsupported-dtype", what=f"{origin.operation()} gives complex numbers",
-                where=origin.describe(model.name), limit="the accelerator computes with real numbers, the host too",
-                hint="write it with real and imaginary parts of their own (a rotation is a product with sin and cos)",
-            )  # fmt: skip
         if isinstance(value, torch.Tensor) and node.op == "call_function" and value.dtype in _TOO_NARROW:
             origin = origin_of(node)
             raise PenstockError(

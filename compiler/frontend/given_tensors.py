@@ -19,7 +19,10 @@ from penstock.compiler.frontend.loader import load_model
 from penstock.compiler.reference import LayersReference, ModelReference
 
 _TAKEN = (torch.float32, torch.int64, torch.int32, torch.bool)
-_CONVERTED = (torch.float16, torch.bfloat16, torch.float64)
+_CONVERTED = {
+    torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.float64: torch.float32,
+    torch.complex128: torch.complex64, torch.complex32: torch.complex64,
+}  # fmt: skip
 
 
 def in_float32(model: LoadedModel) -> LoadedModel:
@@ -50,7 +53,7 @@ def _in_float32(module: nn.Module) -> nn.Module:
 
 
 def _converted(value: torch.Tensor) -> torch.Tensor:
-    return value.float() if value.dtype in _CONVERTED else value
+    return value.to(_CONVERTED.get(value.dtype, value.dtype))
 
 
 def check_given(reference: ModelReference) -> None:
@@ -89,7 +92,7 @@ def _check_tensor(name: str, tensor: torch.Tensor, where: str) -> None:
             code="unsupported-layout", what=f"{name} is {_name(tensor.layout)}", where=where,
             limit="tensors are dense", hint="use .to_dense()",
         )  # fmt: skip
-    if tensor.dtype not in _TAKEN:
+    if tensor.dtype not in _TAKEN and (tensor.dtype != torch.complex64 or name.startswith("example input")):
         integral = not (tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized)
         raise PenstockError(
             code="unsupported-dtype", what=f"{name} is {_name(tensor.dtype)}", where=where,

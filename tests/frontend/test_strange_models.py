@@ -134,13 +134,17 @@ def lazy() -> nn.Module:
 FLOATS, COMPLEX = torch.ones(2, 4), torch.ones(2, 4, dtype=torch.complex64)
 REFUSED: dict[str, tuple[Any, torch.Tensor, str, str]] = {
     "complex input": (lambda: nn.Linear(4, 2), COMPLEX, "unsupported-dtype", "example input 0 is complex64"),
-    "complex weight": (
-        lambda: Lambda(lambda m, x: (x * m.w).real, w=nn.Parameter(COMPLEX)),
-        FLOATS, "unsupported-dtype", "parameter 'w' is complex64",
+    "complex results": (
+        lambda: Lambda(lambda m, x: torch.view_as_complex(m.a(x).view(2, 1, 2)), a=nn.Linear(4, 2)),
+        FLOATS, "unsupported-dtype", "a result is complex: aten.view_as_complex (models.py:",
     ),
-    "complex numbers inside": (
-        lambda: Lambda(lambda m, x: torch.view_as_complex(m.a(x).view(2, 1, 2)).abs(), a=nn.Linear(4, 2)),
-        FLOATS, "unsupported-dtype", "aten.view_as_complex (models.py:",
+    "a root of complex numbers": (
+        lambda: Lambda(lambda m, x: torch.view_as_complex(m.a(x).view(2, 1, 2)).sqrt().real, a=nn.Linear(4, 2)),
+        FLOATS, "unsupported-dtype", "on complex numbers is not supported",
+    ),
+    "a long Fourier transform": (
+        lambda: Lambda(lambda m, x: torch.fft.rfft(m.a(x)).abs(), a=nn.Linear(4, 1025)),
+        FLOATS, "unsupported-op", "a Fourier transform of 1,025 points",
     ),
     "eight bits": (
         lambda: Lambda(lambda m, x: x * m.w.float(), w=nn.Parameter(FLOATS.to(torch.float8_e4m3fn), False)),
