@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -17,6 +18,8 @@ from penstock.compiler.frontend.libraries.called import Arguments, as_called, cu
 from penstock.compiler.frontend.libraries.values import simple_defaults
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import describe, load_model
+from penstock.compiler.interpreter.linalg import run
+from penstock.compiler.pipeline import prepare
 from penstock.compiler.program import Program
 from penstock.compiler.reference import LibraryReference, check_installed, parse_reference
 
@@ -180,6 +183,18 @@ def test_gpt2_by_reference() -> None:
     block = import_loaded(load(f"{GPT2}&part=h.0"))
     assert [port.shape for port in block.signature.inputs] == [(1, 4, 16)]
     assert block.host is None
+
+
+def test_tokens_go_to_experts_by_look_ups_of_weights() -> None:
+    """The library's own default sorts tokens by expert, whose numbers of tokens are known at run time only."""
+    pytest.importorskip("transformers", reason="needs transformers")
+    experts = "hf:mixtral?hidden_size=8&num_hidden_layers=1&num_attention_heads=2&num_key_value_heads=1&vocab_size=16"
+    imported = import_loaded(load(f"{experts}&intermediate_size=8&num_local_experts=3&seq=3"))
+    assert imported.host is not None
+    assert len(imported.host.graph["between"]) == 1
+    assert imported.samples is not None
+    for ours, theirs in zip(run(prepare(imported), imported.samples.inputs), imported.samples.outputs, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

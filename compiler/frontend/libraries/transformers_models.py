@@ -38,6 +38,7 @@ def recipe(reference: LibraryReference, options: dict[str, Any]) -> Recipe:
     config = _configured(reference, config_class, options)
     config.use_cache = False  # its caches grow and are passed; compiled models keep buffers of one size
     config.return_dict = True
+    config._experts_implementation = "batched_mm"  # weights of the chosen experts: no sorting of tokens by expert
     if places:
         check_attention(config, str(reference))
         return Recipe(
