@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 aten = torch.ops.aten
-Tensor = torch.Tensor
 _NOTHING, _BY_ROOT, _BY_COUNT = 0, 1, 2
 
 
