@@ -249,6 +249,8 @@ WINDOWS: dict[str, onnx.NodeProto] = {
     "AveragePool, its padding counts": node("AveragePool", "x", kernel_shape=[3, 2], pads=[0, 1, 1, 0],
                                             count_include_pad=1),
     "ConvTranspose": node("ConvTranspose", "x t", strides=[2, 2], pads=[0, 1, 1, 0], output_padding=[1, 0]),
+    "ConvTranspose of a given size": node("ConvTranspose", "x t", strides=[2, 2], output_shape=[16, 17]),
+    "LRN over an even number of channels": node("LRN", "n", size=4, alpha=0.5, beta=0.6, bias=1.5),
     "GlobalMaxPool": node("GlobalMaxPool", "x"),
     "DepthToSpace": node("DepthToSpace", "d", blocksize=2, mode="CRD"),
     "SpaceToDepth": node("SpaceToDepth", "e", blocksize=2),
@@ -259,6 +261,7 @@ WINDOWS: dict[str, onnx.NodeProto] = {
 def test_windows_lie_as_onnx_says(name: str, tmp_path: Path) -> None:
     made = WINDOWS[name]
     shapes = {"x": (1, 2, 7, 8), "d": (1, 8, 2, 3), "e": (1, 2, 4, 6)}
+    shapes["n"] = (8, 8, 2, 3)  # of LRN the reference computes as many channels as there are frames, others are zero
     kernels = {"k": _KERNEL.reshape(3, 2, 3, 2), "t": _KERNEL.reshape(2, 3, 3, 2)}
     constants = {name: value for name, value in kernels.items() if name in made.input}
     model = graph([made], {made.input[0]: shapes[made.input[0]]}, ["y"], constants, opset=19)
