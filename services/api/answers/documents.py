@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from penstock.compiler.evidence import EVIDENCE
 from penstock.db import Transaction
@@ -54,7 +54,7 @@ def error_out(error: Json | None) -> ErrorOut | None:
         name: str(error[name]) for name in ("where", "limit", "hint", "log_tail") if error.get(name)
     }
     if isinstance(others := error.get("others"), list):
-        fields["others"] = [str(line) for line in others]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        fields["others"] = [str(line) for line in cast("list[object]", others)]
     return ErrorOut(
         code=str(error.get("code") or "unknown"),
         what=str(error.get("what") or "no reason was recorded"),
