@@ -39,6 +39,7 @@ class ToolCommand:
     `memory_limit` is of address space for each process of the tool (RLIMIT_AS), `tree_memory_limit` of what all of them
     hold together, `tree_cpu_limit` of the seconds that they compute together. `user` is a (uid, gid) to become, for
     root only. `plain_text`: somebody else decides what it writes, and the log gets ASCII without control characters.
+    Folders may be relative to the caller's: they are made absolute, since tools are supervised from elsewhere.
     """
 
     argv: tuple[str, ...]
@@ -53,6 +54,10 @@ class ToolCommand:
     grace: float = 3.0
     user: tuple[int, int] | None = None
     plain_text: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("folder", "logs"):
+            object.__setattr__(self, name, getattr(self, name).absolute())
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,16 @@ def test_a_tool_that_succeeds(tmp_path: Path) -> None:
     assert result.peak_rss > 0
 
 
+def test_folders_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("work").mkdir()
+    result = shell(Path("work"), "pwd; echo err >&2")
+    assert result.ok
+    assert result.stdout == tmp_path / "work" / "logs" / "stdout.log"
+    assert result.stdout.read_text().strip() == str(tmp_path / "work")
+    assert result.stderr.read_text() == "err\n"
+
+
 def test_exit_codes_and_signals_are_told_apart(tmp_path: Path) -> None:
     failed = shell(tmp_path, "exit 7")
     assert (failed.outcome, failed.exit_code) == (ToolOutcome.EXIT, 7)
