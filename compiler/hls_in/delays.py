@@ -74,13 +74,16 @@ class Delays:
         """Cycles around a cycle of dependences through these operators.
 
         A word in a register is used in the cycle after the last; one in a memory is stored in the last cycle, and
-        loading takes one more. Adders without DSPs leave time for the next one in their last cycle.
+        loading takes one more. Adders without DSPs leave time for the next one in their last cycle. What takes no
+        cycle of its own, additions of integers for instance, is done in the cycle that stores the word.
         """
         total = 0
         slow = [node for node in nodes if node.op != "load"]
         for node in slow:
             total += self.stages(node, quick=True) if quick and self.has_quick(node) else self.stages(node) + 1
-        return total if register else total + 1 + bool(quick and slow and self.has_quick(slow[-1]))
+        if register:
+            return total
+        return max(total, 1) + 1 + bool(quick and slow and self.has_quick(slow[-1]))
 
     def unit(self, node: KernelValue, quick: bool) -> str | None:
         """The name of the operator that a node needs, if it is one that is shared."""

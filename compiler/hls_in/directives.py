@@ -26,6 +26,8 @@ class PragmaWalk(ExpressionWalk):
     arrays: list[KernelArray]
     streams: list[KernelStream]
     directed: Directed
+    apart: dict[KernelArray, int]
+    """What pragmas in the pipeline in hand say of words that are read again."""
     late: bool
     """Whether an array was cut after it had been used."""
     rolled: bool
@@ -166,6 +168,8 @@ class PragmaWalk(ExpressionWalk):
     def apply(self, p: Pragma) -> None:
         """A pragma that names a variable, once that is declared."""
         name = p.options.get("variable", "").partition("[")[0]
+        if p.kind == "dependence" and not name:
+            return  # of a class of variables: none is taken for apart
         known: list[str] = []
         scope = self.scope
         while scope is not None:
@@ -191,6 +195,19 @@ class PragmaWalk(ExpressionWalk):
                 binding.streams.depth, binding.streams.directive = depth, shown(p.where)
         elif isinstance(binding, ArrayView) and p.kind in ("resource", "bind_storage"):
             binding.array.storage = p.options.get("core", p.options.get("type", "")).lower()
+        elif isinstance(binding, ArrayView) and p.kind == "dependence":
+            self._apart(p, binding.array)
+
+    def _apart(self, p: Pragma, array: KernelArray) -> None:
+        """What is said of words that are written and read again by a later iteration."""
+        said = {*p.options, *(value.lower() for key, value in p.options.items() if key != "variable")}
+        if said & {"intra", "war", "waw"}:
+            return
+        apart = (p.number("distance", self.constants()) or 1) if "true" in said else 0
+        if self.items is None:
+            self.apart[array] = apart
+        else:
+            array.apart = apart
 
     def _partition(self, p: Pragma, array: KernelArray) -> None:
         way = next(

@@ -51,6 +51,7 @@ class Elaborator(Nests):
         self.unit = unit
         self.directed = dict(directed or {})
         self.late = False
+        self.apart = {}
         self.rolled = rolled
         self._kept = {}
         self.top = top

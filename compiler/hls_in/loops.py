@@ -15,7 +15,7 @@ _LOOPS = (
     "often it goes round: #pragma HLS LOOP_TRIPCOUNT max=N"
 )
 MOST_UNROLLED = 65536
-NAMING = ("array_partition", "array_reshape", "stream", "bind_storage", "resource")
+NAMING = ("array_partition", "array_reshape", "stream", "bind_storage", "resource", "dependence")
 """Pragmas that name a variable."""
 
 

@@ -188,6 +188,7 @@ class Nests(Functions):
         self.items = None
         self.path = None
         outside, self.sunk = self.sunk, set()
+        self.apart = {}
         carried = self._carry(chain)
         self._level(chain, heads, counters, 0, factor)
         for slot, (phi, _) in carried.items():
@@ -196,7 +197,7 @@ class Nests(Functions):
         self.memories.close()
         made = Pipeline(
             "_".join(names), counters, self.graph, target or 1, asked is not None, where(chain[0][1]), chain[-1][1][1],
-            sunk=self.sunk, directive=shown(asked.where) if asked is not None else "",
+            sunk=self.sunk, directive=shown(asked.where) if asked is not None else "", apart=self.apart,
         )  # fmt: skip
         self.sunk = outside
         self.graph, self.memories, self.items, self.path = graph, memories, items, path

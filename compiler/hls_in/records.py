@@ -36,6 +36,8 @@ class Pipeline:
     carried: list[CarriedVariable] = field(default_factory=list[CarriedVariable])
     directive: str = ""
     """Where its pipelining is asked for."""
+    apart: dict[KernelArray, int] = field(default_factory=dict[KernelArray, int])
+    """As `KernelArray.apart`, where a pragma in the nest says so."""
 
     @property
     def iterations(self) -> int:

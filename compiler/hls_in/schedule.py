@@ -145,9 +145,10 @@ def _cycles(item: Pipeline, nodes: list[KernelValue]) -> list[_Cycle]:
         if store.op != "store" or store.array is None:
             continue
         for load in _partners(store, loads.get(store.array, [])):
-            apart = distance(store, load, item.counters)
-            if apart is None:
+            apart, told = distance(store, load, item.counters), item.apart.get(store.array, store.array.apart)
+            if apart is None or told == 0:
                 continue
+            apart = max(apart, told or 1)
             still = all(
                 node.linear is not None and innermost not in dict(node.linear.terms) for node in load.args
             ) and all(a.linear == b.linear for a, b in zip(store.args[1:], load.args, strict=True))

@@ -38,6 +38,8 @@ class KernelArray:
     storage: str = ""
     directives: dict[int, str] = field(default_factory=dict[int, str])
     """Where the partition of a dimension is said."""
+    apart: int | None = None
+    """A pragma's word: after how many iterations at the least a written word is read again; 0 is never."""
 
     @property
     def words(self) -> int:

@@ -203,3 +203,47 @@ def test_filling_a_memory_that_nobody_changes_takes_no_time(tmp_path: Path) -> N
         spans.append(simulate(time_kernel(read_kernel(path, "top"), delays_for(300)).design, VITIS).latency or 0)
     assert 100 <= spans[0] < 120
     assert spans[1] > 200
+
+
+@pytest.mark.parametrize(
+    ("where", "pragma", "ii"),
+    [
+        ("", "", 2),
+        ("", "dependence variable=hist inter false", 1),
+        ("", "DEPENDENCE variable=hist type=inter direction=RAW dependent=false", 1),
+        ("", "dependence variable=hist inter RAW distance=2 true", 1),
+        ("", "dependence variable=hist intra false", 2),
+        ("", "dependence variable=hist inter WAW false", 2),
+        ("", "dependence variable=data inter false", 2),
+        ("top", "dependence variable=hist inter false", 1),
+    ],
+)
+def test_a_word_that_comes_back_through_a_memory_takes_two_cycles_unless_a_pragma_says_it_does_not(
+    tmp_path: Path, where: str, pragma: str, ii: int
+) -> None:
+    line = f"\n#pragma HLS {pragma}\n" if pragma else ""
+    at_top, in_loop = (line, "") if where else ("", line)
+    text = f"""void top(int data[64], int hist[256]) {{{at_top}
+      for (int i = 0; i < 64; i++) {{
+        #pragma HLS pipeline II=1
+        {in_loop} hist[data[i]] += 1; }} }}"""
+    assert pipelines(tmp_path, text)[0][1].ii == ii
+
+
+def test_what_a_pragma_says_of_one_loop_holds_for_no_other(tmp_path: Path) -> None:
+    loop = """for (int i = 0; i < 64; i++) {{
+      #pragma HLS pipeline II=1
+      {} hist[data[i]] += 1; }}"""
+    said = "\n#pragma HLS dependence variable=hist inter false\n"
+    text = f"void top(int data[64], int hist[256]) {{ {loop.format(said)} {loop.format('')} }}"
+    assert [found.ii for _, found in pipelines(tmp_path, text)] == [1, 2]
+
+
+def test_integers_that_come_back_in_registers_take_one_cycle(tmp_path: Path) -> None:
+    body = """void top(int data[64], int hist[4]) {
+      int near[4];
+      for (int i = 0; i < 64; i++) {
+        #pragma HLS pipeline II=1
+        near[data[i]] += 1; }
+      for (int i = 0; i < 4; i++) hist[i] = near[i]; }"""
+    assert pipelines(tmp_path, body)[0][1].ii == 1
