@@ -1,7 +1,8 @@
 """Task programs: equal to NumPy at two levels, how near a systolic array comes to its peak, how fast they are read.
 
 The array is the one of examples/tasks: words enter at its corner, pass along its edges, sums leave down its columns.
-Its peak is one product an element a cycle; the share is of a whole run, with feeds, skew and drains.
+Its peak is one product an element a cycle; the share is of a whole run, with feeds, skew and drains. Products and
+attention on the description of an NPU (`npu.py`) are planned from tile programs.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from benchmarks import npu
 from benchmarks.registry import Figures, Value
 from benchmarks.task_answers import ANSWERS, EXAMPLES
 from penstock.compiler.design import Design
@@ -41,11 +43,13 @@ def run(only: str = "") -> Figures:
     rows += [_checked(size) for size in GRIDS if only in "check"]
     rows += _attention() if only in "attention" else []
     rows += [_mapped()] if only in "map" else []
+    rows += npu.rows(only)
+    used = [share for row in rows if isinstance(share := row.get("utilisation_pct"), float)]
     shares = {row["name"]: row["pct_of_peak"] for row in rows if "pct_of_peak" in row}
     seconds = {row["name"]: row["seconds"] for row in rows if str(row["name"]).startswith("check")}
     summary: dict[str, Value] = {
         "systolic_pct_of_peak": shares.get(_name(max(CUBES))),
-        "gemm_utilisation_pct": None,
+        "gemm_utilisation_pct": max(used, default=None),
         "attention_speedup_vs_unmapped": next((row["speedup"] for row in rows if "speedup" in row), None),
         "check_4096_s": seconds.get(f"check {max(GRIDS)}x{max(GRIDS)}"),
         "programs_equal": sum(row.get("equal") is True for row in rows),

@@ -12,6 +12,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
+    ArrayAttr,
     DenseArrayBase,
     FloatAttr,
     IntegerAttr,
@@ -34,6 +35,8 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.utils.exceptions import VerifyException
+
+NUMBERS = ("int8", "int16", "int32", "float16", "bfloat16", "float32")
 
 
 @irdl_attr_definition
@@ -88,27 +91,32 @@ class SpatialDimOp(IRDLOperation):
 
 
 class _UnitOp(IRDLOperation):
-    """A unit takes operands of its shape, and so many cycles for them."""
+    """A unit takes operands of its shape, and so many cycles for them; `types`, if there are any, are all it takes."""
 
     label = prop_def(StringAttr)
     shape = prop_def(DenseArrayBase[IntegerType])
     cycles = prop_def(FloatAttr[AnyFloat])
     start = prop_def(FloatAttr[AnyFloat])
+    types = opt_prop_def(ArrayAttr[StringAttr])
     unit = result_def(UnitType)
 
-    def __init__(self, label: str, shape: tuple[int, ...], cycles: float, start: float) -> None:
-        super().__init__(
-            properties={
-                "label": StringAttr(label),
-                "shape": DenseArrayBase.from_list(i64, list(shape)),
-                "cycles": number(cycles),
-                "start": number(start),
-            },
-            result_types=[UnitType()],
-        )
+    def __init__(
+        self, label: str, shape: tuple[int, ...], cycles: float, start: float, types: tuple[str, ...] = ()
+    ) -> None:
+        properties: dict[str, Attribute | None] = {
+            "label": StringAttr(label),
+            "shape": DenseArrayBase.from_list(i64, list(shape)),
+            "cycles": number(cycles),
+            "start": number(start),
+            "types": ArrayAttr([StringAttr(name) for name in types]) if types else None,
+        }
+        super().__init__(properties=properties, result_types=[UnitType()])
 
     def dims(self) -> tuple[int, ...]:
         return tuple(int(size) for size in self.shape.get_values())
+
+    def number_types(self) -> tuple[str, ...]:
+        return () if self.types is None else tuple(name.data for name in self.types)
 
     def verify_(self) -> None:
         where, wanted = f"unit {self.label.data}", {"df.mat": 3, "df.vec": 1, "df.scalar": 0}[self.name]
@@ -117,6 +125,9 @@ class _UnitOp(IRDLOperation):
         _positive(where, cycles=self.cycles.value.data, **{f"shape[{i}]": size for i, size in enumerate(self.dims())})
         if self.start.value.data < 0:
             raise VerifyException(f"{where}: start is less than 0")
+        unknown = [name for name in self.number_types() if name not in NUMBERS]
+        if unknown:
+            raise VerifyException(f"{where}: {unknown[0]!r} is no number type; known are {', '.join(NUMBERS)}")
 
 
 @irdl_op_definition

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -22,7 +23,7 @@ MOST_BYTES = 1 << 18
 MeshKind = TypeVar("MeshKind")
 _FIELDS = {
     "": {"name", "title", "clock_mhz", "dims", "unit", "core", "memory", "mux", "network"},
-    "unit": {"name", "kind", "shape", "cycles", "start"},
+    "unit": {"name", "kind", "shape", "cycles", "start", "types"},
     "core": {"name", "over", "units"},
     "memory": {"name", "over", "bytes", "bandwidth", "interleaved"},
     "mux": {"name", "of", "to", "map"},
@@ -94,8 +95,9 @@ class _Builder:
             if kind not in df.UNITS:
                 raise refused(self.where, f"unit {kind!r} is unknown", "", f"one of {', '.join(df.UNITS)}")
             shape = tuple(self._of(int, size, "shape") for size in self._list(row, "shape"))
+            types = tuple(self._of(str, name, "types") for name in self._list(row, "types"))
             op = df.UNITS[kind](
-                self._text(row, "name"), shape, self._number(row, "cycles"), self._number(row, "start", 0)
+                self._text(row, "name"), shape, self._number(row, "cycles"), self._number(row, "start", 0), types
             )
             self._add(self._text(row, "name"), op)
         for row in self._rows("core"):
@@ -210,7 +212,8 @@ def machine_of(module: ModuleOp) -> Machine:
                 dims[op.dim] = (op.label.data, op.size.value.data)
             case df.MatOp() | df.VecOp() | df.ScalarOp():
                 kind = op.name.removeprefix("df.")
-                units[op.unit] = MeshUnit(op.label.data, kind, op.dims(), op.cycles.value.data, op.start.value.data, 1)
+                rate, start = op.cycles.value.data, op.start.value.data
+                units[op.unit] = MeshUnit(op.label.data, kind, op.dims(), rate, start, 1, op.number_types())
             case df.CoreOp():
                 cores[op.label.data] = op
                 parts[op.cores] = op.label.data
@@ -251,10 +254,7 @@ def machine_of(module: ModuleOp) -> Machine:
         clock.value.data if isinstance(clock, df.FloatAttr) else 1000.0,
         dict(dims.values()),
         tuple(dims[dim][0] for dim in core.scaleout),
-        tuple(
-            MeshUnit(u.name, u.kind, u.shape, u.cycles, u.start, count)
-            for u, count in zip((units[unit] for unit in core.scalein), counts, strict=True)
-        ),
+        tuple(replace(u, count=count) for u, count in zip((units[unit] for unit in core.scalein), counts, strict=True)),
         memories,
         scratchpad,
         mux.map.data,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.mesh.machine import Machine, refused
+from penstock.compiler.mesh.machine import Machine, MeshUnit, refused
 from penstock.compiler.mesh.program import (
     BYTES,
     MATRIX,
@@ -65,7 +65,7 @@ def facts_of(program: TileProgram, machine: Machine) -> ProgramFacts:
         dots = {s.result for s in body if isinstance(s, MeshCompute) and s.kind == MATRIX}
         summed = _summed(body, loop, dots)
         cycles = drained + sum(_cycles(s, machine, program, dots, summed) for s in body if isinstance(s, MeshCompute))
-        drained = sum(_start(s, machine) for s in body if isinstance(s, MeshCompute) and s.result in summed)
+        drained = sum(_start(s, machine, program) for s in body if isinstance(s, MeshCompute) and s.result in summed)
         stored = sum(_bytes(program, s) for s in body if isinstance(s, MeshStore))
         if not cycles and not stored and not any(isinstance(s, MeshLoad) for s in body):
             continue
@@ -111,8 +111,13 @@ def _summed(body: Sequence[MeshStatement], loop: MeshLoop | None, dots: set[int]
     }
 
 
-def _start(op: MeshCompute, machine: Machine) -> float:
-    mat = machine.unit("mat")
+def _mat(op: MeshCompute, machine: Machine, program: TileProgram) -> MeshUnit | None:
+    """What multiplies these: a vector unit where no unit for matrices knows their numbers."""
+    return machine.unit("mat", program.shapes[op.operands[0]][1])
+
+
+def _start(op: MeshCompute, machine: Machine, program: TileProgram) -> float:
+    mat = _mat(op, machine, program) if op.kind == MATRIX else None
     return 0.0 if mat is None else mat.start * math.prod(op.shape)
 
 
@@ -121,15 +126,16 @@ def _cycles(op: MeshCompute, machine: Machine, program: TileProgram, dots: set[i
     if op.kind in _FREE or (op.kind == "add" and any(operand in dots for operand in op.operands)):
         return 0.0
     if op.kind == MATRIX:
-        mat = machine.unit("mat")
+        mat = _mat(op, machine, program)
         if mat is not None:
             sizes = (*op.shape, op.inner)
             tiles = math.prod(-(-size // step) for size, step in zip(sizes, mat.shape, strict=True))
-            return tiles * mat.cycles / mat.count + (0.0 if op.result in summed else _start(op, machine))
+            return tiles * mat.cycles / mat.count + (0.0 if op.result in summed else _start(op, machine, program))
     elements = max([math.prod(op.shape) * op.inner, *(math.prod(program.shapes[i][0]) for i in op.operands)])
-    unit = machine.unit("vec") or machine.unit("scalar")
+    numbers = next((kind for kind in (program.shapes[i][1] for i in (op.result, *op.operands)) if kind != "bool"), "")
+    unit = machine.unit("vec", numbers) or machine.unit("scalar", numbers)
     if unit is None:
-        raise refused(machine.name, f"its cores cannot do {op.kind}", "", "add a vec or scalar unit")
+        raise refused(machine.name, f"its cores cannot do {op.kind} on {numbers}", "", "add a vec or scalar unit")
     return -(-elements // math.prod(unit.shape)) * unit.cycles / unit.count + unit.start
 
 

@@ -23,12 +23,15 @@ MeshNode = tuple[str, MeshPlace]
 
 @dataclass(frozen=True)
 class MeshUnit:
+    """`types` are the numbers it computes with; without any, with all."""
+
     name: str
     kind: str
     shape: tuple[int, ...]
     cycles: float
     start: float
     count: int
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -226,8 +229,10 @@ class Machine:
         assert self.outside is not None
         return self.outside.bandwidth * len(self.channels)
 
-    def unit(self, kind: str) -> MeshUnit | None:
-        return next((unit for unit in self.units if unit.kind == kind), None)
+    def unit(self, kind: str, numbers: str = "") -> MeshUnit | None:
+        """The first of a kind; of those for some types of numbers alone, one that computes with `numbers`."""
+        fits = (unit for unit in self.units if unit.kind == kind)
+        return next((unit for unit in fits if not numbers or not unit.types or numbers in unit.types), None)
 
 
 def refused(name: str, what: str, limit: str, hint: str) -> PenstockError:

@@ -28,10 +28,11 @@ class Case:
     answer: Callable[[Tensors], MeshArray]
     out: str
     options: dict[str, str] = field(default_factory=dict[str, str])
+    kernel: str = ""
 
     def program(self) -> TileProgram:
         path = EXAMPLES / f"{self.file}.py"
-        return read_kernel(open_kernel(ProgramText(path.name, path.read_text())), self.given)
+        return read_kernel(open_kernel(ProgramText(path.name, path.read_text()), self.kernel), self.given)
 
     def tensors(self, program: TileProgram) -> Tensors:
         draw = np.random.default_rng(7)
@@ -83,6 +84,14 @@ def _attention(causal: bool) -> Callable[[Tensors], MeshArray]:
     return answer
 
 
+def _scores(t: Tensors) -> MeshArray:
+    return t["Q"].reshape(2, 256, 64) @ t["K"].reshape(2, 256, 64).transpose(0, 2, 1) * 0.125
+
+
+def _values(t: Tensors) -> MeshArray:
+    return t["P"].reshape(2, 256, 256) @ t["V"].reshape(2, 256, 64)
+
+
 def _decode(t: Tensors) -> MeshArray:
     q, k, v = t["q"].reshape(8, 16, 64), t["k"].reshape(8, 512, 64), t["v"].reshape(8, 512, 64)
     return _softmax(q @ k.transpose(0, 2, 1) * 0.125) @ v
@@ -123,6 +132,11 @@ CASES = {
     ),
     "attention": Case("flash_attention", _ATTENTION, _attention(False), "Out"),
     "causal_attention": Case("flash_attention", {"CAUSAL": 1, **_ATTENTION}, _attention(True), "Out"),
+    "scores": Case("attention_in_turn", _ATTENTION, _scores, "S", kernel="scores"),
+    "softmax": Case(
+        "attention_in_turn", {"BLOCK_M": 16}, lambda t: _softmax(t["S"].reshape(2, 256, 256)), "P", kernel="softmax"
+    ),
+    "values": Case("attention_in_turn", _ATTENTION, _values, "Out", kernel="values"),
     "flash_decode": Case("flash_decode", {"BLOCK": 64}, _decode, "out"),
     "mlp": Case("mlp", {"BLOCK_M": 32, "BLOCK_H": 32}, _mlp, "y"),
     "norm_gemm": Case("norm_gemm", _BLOCKS, _norm, "y"),

@@ -47,7 +47,9 @@ def test_plans_executed_core_by_core_give_the_same(name: str, mesh: str) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mesh", ["mesh-1x8", "mesh-4x8", "mesh-8x8", "triple-ring", "wormhole", "u55c-8x8"])
+@pytest.mark.parametrize(
+    "mesh", ["mesh-1x8", "mesh-4x8", "mesh-8x8", "triple-ring", "wormhole", "u55c-8x8", "ryzen-ai-npu"]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_every_kernel_runs_on_every_mesh(name: str, mesh: str) -> None:
     assert CASES[name].check(load_machine(mesh)) < 2e-3

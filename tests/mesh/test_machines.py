@@ -13,7 +13,12 @@ from penstock.compiler.mesh.description import (
     module_of_text,
     module_of_toml,
 )
+from penstock.compiler.mesh.facts import facts_of
+from penstock.compiler.mesh.machine import Machine
+from penstock.compiler.mesh.triton.read import open_kernel, read_kernel
 from penstock.compiler.platforms import load_platform, total
+from penstock.compiler.tasks.source import ProgramText
+from tests.mesh.answers import EXAMPLES
 
 BROKEN = {
     "dangling": ("((d0 + 1) mod 8, d1)", "(d0 + 1, d1)", "which is nowhere"),
@@ -22,6 +27,8 @@ BROKEN = {
     "no map": ("((d0 + 1) mod 8, d1)", "d0 d1", "is no affine map"),
     "unknown field": ("interleaved = true", "interleaving = true", "has no field"),
     "unknown part": ('to = "dram"', 'to = "drum"', "nowhere described"),
+    "unknown numbers": ('kind = "mat"', 'kind = "mat"\ntypes = ["int7"]', "'int7' is no number type"),
+    "numbers that are no text": ('kind = "mat"', 'kind = "mat"\ntypes = [8]', "types is 8"),
     "not TOML": ("[dims]", "[dims", "not TOML"),
 }
 
@@ -67,3 +74,29 @@ def test_overlays_fit_the_devices_of_our_tables(mesh: str, platform: str, kind: 
     for memory in device.memories:
         per_channel = memory.port_gb_s * 1e3 / machine.clock_mhz * 0.85
         assert machine.outside_bandwidth == pytest.approx(per_channel * memory.ports)
+
+
+def test_a_unit_multiplies_the_numbers_it_is_for() -> None:
+    machine = load_machine("ryzen-ai-npu")
+    cycles = {kind: _cycles_of_a_product(machine, kind) for kind in ("int8", "bfloat16", "int16")}
+    assert cycles == {"int8": 128, "bfloat16": 256, "int16": 512}  # 32 x 32 x 32 products, 256, 128 or 64 a cycle
+    assert _cycles_of_a_product(machine, "float32") == 32**3 / 16  # the vector unit, since no other knows them
+
+
+def _cycles_of_a_product(machine: Machine, kind: str) -> float:
+    path = EXAMPLES / "linear_int8.py"
+    given: dict[str, int | float | str] = {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 32, "x": kind, "w": kind}
+    if kind not in ("int8", "int16"):
+        given["y"] = "float32"
+    program = read_kernel(open_kernel(ProgramText(path.name, path.read_text())), given)
+    return next(phase.cycles for phase in facts_of(program, machine).phases if phase.cycles)
+
+
+def test_what_no_unit_computes_is_refused() -> None:
+    text = (FOLDER / "mesh-8x8.toml").read_text()
+    machine = machine_of(module_of_toml(text.replace('kind = "vec"', 'kind = "vec"\ntypes = ["int8"]'), "mine"))
+    program = read_kernel(
+        open_kernel(ProgramText("mlp.py", (EXAMPLES / "mlp.py").read_text())), {"BLOCK_M": 32, "BLOCK_H": 32}
+    )
+    with pytest.raises(PenstockError, match=r"cannot do .* on float32"):
+        facts_of(program, machine)
