@@ -15,6 +15,8 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.reference import ZooReference
 
 _CONVERTERS: dict[str, type] = {"int": int, "float": float, "str": str}
+LARGEST = 2**31 - 1
+"""Of whole numbers as options: PyTorch's own sizes and seeds end at twice as many bits."""
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -53,7 +55,7 @@ def build(reference: ZooReference) -> Any:
 
 def _value(reference: ZooReference, key: str, text: str, annotation: str) -> Any:
     try:
-        return _BOOLEANS[text.lower()] if annotation == "bool" else _CONVERTERS[annotation](text)
+        value = _BOOLEANS[text.lower()] if annotation == "bool" else _CONVERTERS[annotation](text)
     except (ValueError, KeyError):
         raise PenstockError(
             code="bad-option",
@@ -61,3 +63,9 @@ def _value(reference: ZooReference, key: str, text: str, annotation: str) -> Any
             where=str(reference),
             hint=f"write zoo:{reference.name}?{key}=<{annotation}>",
         ) from None
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise PenstockError(
+            code="bad-option", what=f"{key} is a number of {len(text)} digits", where=f"zoo:{reference.name}",
+            limit=f"whole numbers are at most {LARGEST:,}", hint=f"write zoo:{reference.name}?{key}=<{annotation}>",
+        )  # fmt: skip
+    return value

@@ -17,6 +17,8 @@ from penstock.compiler.zoo._transformer import Conv1d, Gpt2FeedForward, attend
 _SIZES = {"tiny": (2, 64, 2, 96, 16), "small": (12, 768, 12, 50257, 64), "medium": (24, 1024, 16, 50257, 64)}
 """Layers, width, heads, tokens that it knows, places in the cache."""
 _PLACES = 1024
+_MOST_LAYERS = 256
+"""Each is built before its size is known; the largest GPT-2 has 48."""
 
 
 class CachedAttention(nn.Module):
@@ -84,10 +86,11 @@ def build(
         raise bad_size("gpt2_text", f"size={size!r}", f"sizes: {', '.join(_SIZES)}")
     given = (layers, d, heads, tokens, cache)
     layers, d, heads, tokens, cache = (own or usual for own, usual in zip(given, _SIZES[size], strict=True))
-    if min(layers, d, heads, tokens, cache, chunk) < 1 or d % heads or not chunk <= cache <= _PLACES:
+    if min(layers, d, heads, tokens, cache, chunk) < 1 or d % heads or not chunk <= cache <= _PLACES or layers > _MOST_LAYERS:
         raise bad_size(
             "gpt2_text", f"layers={layers}, d={d}, heads={heads}, tokens={tokens}, cache={cache}, chunk={chunk}",
-            f"at least 1 of each, d a multiple of heads, at most {_PLACES} places in the cache, room there for a chunk",
+            f"at least 1 of each, d a multiple of heads, at most {_MOST_LAYERS} layers and {_PLACES} places in the cache, "
+            "room there for a chunk",
         )  # fmt: skip
     module = Gpt2Text(layers, d, heads, tokens, cache)
     return finish(module, (torch.arange(1, chunk + 1) % tokens, torch.arange(chunk)), seed)

@@ -7,6 +7,9 @@ from itertools import pairwise
 import torch
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.zoo import LARGEST
+
+_MOST_LAYERS = 1000
 
 
 def build(
@@ -23,12 +26,12 @@ def build(
         widths = [int(width) for width in hidden.split(",") if width]
     except ValueError:
         widths = [0]
-    if min([inputs, outputs, batch, *widths]) < 1:
+    if min([inputs, outputs, batch, *widths]) < 1 or max(widths, default=1) > LARGEST or len(widths) > _MOST_LAYERS:
         raise PenstockError(
             code="bad-option",
-            what=f"inputs={inputs}, hidden={hidden}, outputs={outputs}, batch={batch}",
+            what=f"inputs={inputs}, hidden={hidden[:60]}, outputs={outputs}, batch={batch}",
             where="zoo:mlp",
-            limit="every size is a whole number of at least 1",
+            limit=f"every size is a whole number of at least 1 and at most {LARGEST:,}, of {_MOST_LAYERS} layers at most",
             hint="for example zoo:mlp?inputs=64&hidden=128,64&outputs=10",
         )
     generator = torch.Generator().manual_seed(seed)

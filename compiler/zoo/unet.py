@@ -8,12 +8,15 @@ from torch import nn
 from penstock.compiler.zoo._frames import seeded
 from penstock.compiler.zoo._residual import normed
 
+_MOST_LEVELS = 31
+"""No side can be halved as often: options are numbers of 31 bits."""
+
 
 def build(
     batch: int = 1, side: int = 64, channels: int = 16, depth: int = 2, outputs: int = 2, seed: int = 0
 ) -> tuple[nn.Module, tuple[torch.Tensor]]:
     """`depth` times half as large; the largest size has `channels`, each smaller one twice as many."""
-    fits = depth > 0 and side % (1 << min(depth, 30)) == 0
+    fits = 0 < depth < _MOST_LEVELS and side % (1 << depth) == 0
     sizes = {"batch": batch, "channels": channels, "outputs": outputs, "side": side if fits else 0}
     if min(sizes.values()) < 1:
         return seeded("zoo:unet", nn.Identity(), sizes, (1,), seed)

@@ -31,9 +31,16 @@ def load(model: str, *, weights: bool = True) -> LoadedModel:
         ("zoo:gemma?seq=-1", "at least 1"),
         ("zoo:attention?d=10&heads=4", "a multiple of heads"),
         ("zoo:ffn?activation=relu", "silu, gelu"),
+        ("zoo:gpt2_text?layers=1000000", "at most 256 layers"),
+        ("zoo:mlp?hidden=" + ",".join(["1"] * 2000), "of 1000 layers at most"),
+        ("zoo:mlp?hidden=" + "9" * 40, "at most 2,147,483,647"),
+        ("zoo:unet?side=1073741824&depth=1000000", "a frame holds all windows"),
+        ("zoo:llama?cache=99999999999999999999", "at most 2,147,483,647"),
+        ("zoo:mlp?seed=99999999999999999999", "at most 2,147,483,647"),
     ],
 )
-def test_sizes_that_do_not_fit_are_refused(model: str, limit: str) -> None:
+def test_sizes_that_do_not_fit_are_refused(model: str, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.nn, "ModuleList", None)  # none is built to be refused
     with pytest.raises(PenstockError) as caught:
         load(model)
     assert caught.value.code == "bad-option"
