@@ -5,6 +5,7 @@ Importing this package is cheap; torch and torch-mlir are loaded by `import_mode
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.compiler.frontend.context import make_context
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["ModelReference", "check_weights", "import_model", "make_context", "parse_reference"]
 
 
-def import_model(reference: str, *, weights: bool = True) -> Program:
+def import_model(
+    reference: str, *, weights: bool = True, begin: Callable[[str], None] = lambda _stage: None
+) -> Program:
     """Load the model, export and lower it to linalg on tensors, with PyTorch's own answers beside it.
 
-    With `weights=False` only the shapes of parameters are known: to see what a large model compiles to.
+    With `weights=False` only the shapes of parameters are known: to see what a large model compiles to. `begin` is told
+    the name of each stage.
 
     This executes the user's code. Services do it in a process of its own: `python -m penstock.compiler.frontend`.
     """
@@ -45,9 +49,10 @@ def import_model(reference: str, *, weights: bool = True) -> Program:
     from penstock.compiler.frontend.importer import import_layers, import_loaded
     from penstock.compiler.frontend.loader import load_model
 
+    begin("load the model")
     if isinstance(parsed, LayersReference):
-        return import_layers(load_model(parsed.model, weights=weights), parsed.path)
-    return import_loaded(load_model(parsed, weights=weights))
+        return import_layers(load_model(parsed.model, weights=weights), parsed.path, begin)
+    return import_loaded(load_model(parsed, weights=weights), begin)
 
 
 def check_weights(reference: str) -> None:

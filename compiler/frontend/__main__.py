@@ -3,7 +3,7 @@
 Writes `Program.save(OUTDIR)` of a model that can be simplified and exits with 0. Else it writes OUTDIR/error.json (the
 fields of a PenstockError) and exits with 1; with 2 if it was called wrongly, with 3 if a fault of Penstock's own keeps
 it from importing (error.json then holds the traceback too). Standard output stays empty; what the user's code prints
-goes to standard error.
+goes to standard error, and a line for each stage, which tells whoever ends it at a limit what to make smaller.
 """
 
 from __future__ import annotations
@@ -27,6 +27,14 @@ _NO_MEMORY = "can't allocate memory"
 
 IMPORTED, REFUSED, USAGE, INTERNAL = 0, 1, 2, 3
 
+_SMALLER = {
+    "load the model": "build it with fewer and smaller layers, and train nothing in its function",
+    "run in PyTorch": "give smaller example inputs, or make its largest layers smaller",
+    "find the layers": "give smaller example inputs, or fewer layers",
+    "go through the text in PyTorch": "give a shorter text",
+}
+_FEWER = "give it fewer operations: one block of it, fewer layers, or fewer steps in time"
+
 
 def main(arguments: list[str]) -> int:
     if len(arguments) != 2:
@@ -40,7 +48,8 @@ def main(arguments: list[str]) -> int:
         return USAGE
     with contextlib.redirect_stdout(sys.stderr), _private_temporary_folder(), seldom_collected():
         try:
-            program = import_model(reference)
+            program = import_model(reference, begin=_say)
+            _say("simplify")
             simplify(program)  # what later steps could not use is refused now, while the user is looking
             program.save(folder)
         except PenstockError as error:
@@ -54,6 +63,10 @@ def main(arguments: list[str]) -> int:
             _write_error(folder, _too_large(error, reference) if too_large else _internal(error, reference))
             return REFUSED if too_large else INTERNAL
     return IMPORTED
+
+
+def _say(stage: str) -> None:
+    print(f"importing: {stage}; smaller: {_SMALLER.get(stage, _FEWER)}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 @contextlib.contextmanager

@@ -86,11 +86,16 @@ def build(
         raise bad_size("gpt2_text", f"size={size!r}", f"sizes: {', '.join(_SIZES)}")
     given = (layers, d, heads, tokens, cache)
     layers, d, heads, tokens, cache = (own or usual for own, usual in zip(given, _SIZES[size], strict=True))
-    if min(layers, d, heads, tokens, cache, chunk) < 1 or d % heads or not chunk <= cache <= _PLACES or layers > _MOST_LAYERS:
+    if (
+        min(layers, d, heads, tokens, cache, chunk) < 1
+        or d % heads
+        or not chunk <= cache <= _PLACES
+        or layers > _MOST_LAYERS
+    ):
         raise bad_size(
             "gpt2_text", f"layers={layers}, d={d}, heads={heads}, tokens={tokens}, cache={cache}, chunk={chunk}",
-            f"at least 1 of each, d a multiple of heads, at most {_MOST_LAYERS} layers and {_PLACES} places in the cache, "
-            "room there for a chunk",
+            f"at least 1 of each, d a multiple of heads, at most {_MOST_LAYERS} layers and {_PLACES} places in the "
+            "cache, room there for a chunk",
         )  # fmt: skip
     module = Gpt2Text(layers, d, heads, tokens, cache)
     return finish(module, (torch.arange(1, chunk + 1) % tokens, torch.arange(chunk)), seed)

@@ -31,7 +31,7 @@ def build(
             code="bad-option",
             what=f"inputs={inputs}, hidden={hidden[:60]}, outputs={outputs}, batch={batch}",
             where="zoo:mlp",
-            limit=f"every size is a whole number of at least 1 and at most {LARGEST:,}, of {_MOST_LAYERS} layers at most",
+            limit=f"every size is a whole number of at least 1 and at most {LARGEST:,}; at most {_MOST_LAYERS} layers",
             hint="for example zoo:mlp?inputs=64&hidden=128,64&outputs=10",
         )
     generator = torch.Generator().manual_seed(seed)

@@ -37,8 +37,9 @@ class ToolCommand:
 
     `logs` gets stdout.log and stderr.log, each at most `log_limit` bytes: the first and the last half of it.
     `memory_limit` is of address space for each process of the tool (RLIMIT_AS), `tree_memory_limit` of what all of them
-    hold together, `tree_cpu_limit` of the seconds that they compute together. `user` is a (uid, gid) to become, for
-    root only. `plain_text`: somebody else decides what it writes, and the log gets ASCII without control characters.
+    hold together, `tree_cpu_limit` of the seconds that they compute together; with that, the time in which they waited
+    for a processor is added to `timeout`, up to ten times that. `user` is a (uid, gid) to become, for root only.
+    `plain_text`: somebody else decides what it writes, and the log gets ASCII without control characters.
     Folders may be relative to the caller's: they are made absolute, since tools are supervised from elsewhere.
     """
 

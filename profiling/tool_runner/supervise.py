@@ -23,6 +23,7 @@ POLL_SECONDS = 0.05
 WATCH_SECONDS = 0.25  # adopted orphans that ended are collected, and the deadline is looked at, so often
 UNKILLABLE_SECONDS = 20.0
 MEMORY_SECONDS = 0.5  # memory and computing time of the whole tree are added up so often
+MOST_TIMES = 10  # a tool that waits for a processor gets up to so many times its timeout
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -111,12 +112,14 @@ def resident_bytes(pids, limit):
 
 
 def cpu_ticks(pids):
-    """The time that processes took to compute, with those below them that have ended."""
-    total = 0
+    """The time that processes took to compute, with those below them that have ended; whether one could go on."""
+    total, ready = 0, False
     for pid in pids:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:  # it may have just ended
-            total += sum(map(int, file.read().rpartition(b")")[2].split()[11:15]))
-    return total
+            fields = file.read().rpartition(b")")[2].split()
+            total += sum(map(int, fields[11:15]))
+            ready = ready or fields[0] == b"R"
+    return total, ready
 
 
 def send(pids, number):
@@ -153,6 +156,8 @@ class Supervised:
         self.streams = {}
         self.unkillable = 0
         self.tree_cpu = None  # seconds that the whole tree was seen to compute; looked at where that is limited
+        self.seen_at = self.started  # when that was
+        self.deadline = self.started + spec["timeout"] if spec["timeout"] else None
         self.tree_bytes = None  # the most that the whole tree was seen to hold; looked at where it is limited
 
     def start(self):
@@ -205,7 +210,6 @@ class Supervised:
 
     def watch(self):
         """Wait for the tool's end; returns why it ended: "exit", "timeout", "cpu", "memory" or "cancelled"."""
-        deadline = self.started + self.spec["timeout"] if self.spec["timeout"] else None
         next_look = self.started
         poll = select.poll()
         poll.register(self.control, select.POLLIN | select.POLLHUP)
@@ -217,14 +221,14 @@ class Supervised:
             self.reap()
             if self.main_status is not None:
                 return "exit"
-            if deadline and time.monotonic() >= deadline:
-                return "timeout"
-            if time.monotonic() >= next_look:
+            if time.monotonic() >= min(next_look, self.deadline or next_look):
                 if self.spec["tree_memory_limit"] and self.look_at_memory(self.spec["tree_memory_limit"]):
                     return "memory"
                 if self.spec["tree_cpu_limit"] and self.look_at_cpu(self.spec["tree_cpu_limit"]):
                     return "cpu"
                 next_look = time.monotonic() + MEMORY_SECONDS
+            if self.deadline and time.monotonic() >= self.deadline:
+                return "timeout"
             for descriptor, _ in poll.poll(1000 * WATCH_SECONDS):
                 if descriptor in self.streams:
                     if not self.drain(descriptor):
@@ -240,8 +244,18 @@ class Supervised:
 
     def look_at_cpu(self, limit):
         """Whether the tree has computed for longer than it may."""
-        self.tree_cpu = cpu_ticks(descendants()) / TICKS
-        return self.tree_cpu > limit
+        ticks, ready = cpu_ticks(descendants())
+        spent, now = ticks / TICKS, time.monotonic()
+        if ready and self.deadline:
+            self.give_back(now - self.seen_at - (spent - (self.tree_cpu or 0.0)))
+        self.tree_cpu, self.seen_at = spent, now
+        return spent > limit
+
+    def give_back(self, waited):
+        """The time that the tree waited for a processor is the machine's and not its own: it would have computed, which
+        has a limit too. One that is seen ready whenever it is looked at, and sleeps otherwise, ends all the same."""
+        latest = self.started + MOST_TIMES * self.spec["timeout"]
+        self.deadline = min(latest, self.deadline + max(0.0, waited))
 
     def drain(self, descriptor):
         """Move what the tool wrote into its log; False at the end of the stream."""

@@ -56,6 +56,9 @@ def test_an_innocent_run_beside_hostile_ones_gets_its_turns(service: Service) ->
         assert ended.state == RunState.FAILED, name
         assert ended.error is not None
         assert ended.error["code"] in TYPED, (name, ended.error)
+    looping = service.run_of(hostile["loops"]).error or {}
+    assert "at the stage 'load the model'" in looping["what"], looping
+    assert "train nothing in its function" in looping["hint"]
     own = service.events(innocent)
     assert_legal(own)
     claims = [event.data["key"] for event in own if event.kind == "step.claim"]

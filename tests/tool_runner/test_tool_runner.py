@@ -100,6 +100,24 @@ def test_a_deadline_ends_the_tool(tmp_path: Path) -> None:
     assert not working_in(tmp_path)
 
 
+def test_waiting_for_a_processor_is_no_time_of_the_tool(tmp_path: Path) -> None:
+    """It would end in its time alone, and shares one processor with six others; one that sleeps has no more time."""
+    one = f"import os, time; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})\n"
+    spin = [sys.executable, "-c", one + "while True: pass"]
+    others = [subprocess.Popen(spin, start_new_session=True) for _ in range(6)]
+    try:
+        computes = one + "while time.process_time() < 1: pass"
+        result = run(tmp_path, sys.executable, "-c", computes, timeout=2.5, tree_cpu_limit=QUIET_SECONDS)
+        assert result.ok, result.describe()
+        assert run(tmp_path, sys.executable, "-c", computes, timeout=2.5).outcome is ToolOutcome.TIMEOUT
+        sleeps = run(tmp_path, "sleep", "1000", timeout=0.3, tree_cpu_limit=QUIET_SECONDS)
+        assert sleeps.outcome is ToolOutcome.TIMEOUT
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
 def test_a_memory_limit_holds(tmp_path: Path) -> None:
     hungry = "b = bytearray(512 << 20)"
     result = run(tmp_path, sys.executable, "-c", hungry, memory_limit=256 << 20)

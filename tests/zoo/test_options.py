@@ -32,7 +32,7 @@ def load(model: str, *, weights: bool = True) -> LoadedModel:
         ("zoo:attention?d=10&heads=4", "a multiple of heads"),
         ("zoo:ffn?activation=relu", "silu, gelu"),
         ("zoo:gpt2_text?layers=1000000", "at most 256 layers"),
-        ("zoo:mlp?hidden=" + ",".join(["1"] * 2000), "of 1000 layers at most"),
+        ("zoo:mlp?hidden=" + ",".join(["1"] * 2000), "at most 1000 layers"),
         ("zoo:mlp?hidden=" + "9" * 40, "at most 2,147,483,647"),
         ("zoo:unet?side=1073741824&depth=1000000", "a frame holds all windows"),
         ("zoo:llama?cache=99999999999999999999", "at most 2,147,483,647"),

@@ -28,6 +28,8 @@ _MOST_ERROR_BYTES = 1 << 16
 _MOST_OTHERS, _LONGEST_OTHER = 50, 1000
 _MOST_LOG_BYTES = 32 << 20
 _CODE = re.compile(r"[a-z][a-z0-9-]{0,60}")
+_STAGE = re.compile(r"^importing: ([A-Za-z ]{1,60}); smaller: (.{1,200})$", re.MULTILINE)
+"""What the front end says as it goes. Foreign code may say it too, and misleads nobody but its own author."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +82,19 @@ class Behind:
         """The end of one that said nothing, as the limit that it met."""
         if result.exit_code == NO_FENCE:
             return _no_fence(self.subject, result.tail.strip()[-500:])
-        spent = result.exit_code == 128 + signal.SIGXCPU or result.outcome is ToolOutcome.TIMEOUT
-        if spent:
+        stage, smaller = (_STAGE.findall(result.tail) or [("", "make the model smaller")])[-1]
+        what = f"{self.subject} {result.describe()}" + (f", at the stage '{stage}'" if stage else "")
+        if result.exit_code == 128 + signal.SIGXCPU or result.outcome is ToolOutcome.TIMEOUT:
             return PenstockError(
-                code="import-time", what=f"{self.subject} {result.describe()}",
-                limit=f"it may compute for {self.limits.cpu_seconds} s, and take {self.limits.seconds:.0f} s in all",
-                hint="make the model smaller, or have the administrator raise PENSTOCK_IMPORT_SECONDS",
+                code="import-time", what=what,
+                limit=f"it may compute for {self.limits.cpu_seconds} s, and take {self.limits.seconds:.0f} s beside "
+                "what it waits for a processor",
+                hint=f"{smaller}; or have the administrator raise PENSTOCK_IMPORT_SECONDS",
             )  # fmt: skip
         if result.outcome is ToolOutcome.OUT_OF_MEMORY or result.exit_code == 128 + signal.SIGKILL:
             return PenstockError(
-                code="import-memory", what=f"{self.subject} {result.describe()}",
-                limit=f"it may hold {self.limits.memory_bytes / GB:g} GB",
-                hint="make the model smaller, or have the administrator raise PENSTOCK_IMPORT_MEMORY_GB",
+                code="import-memory", what=what, limit=f"it may hold {self.limits.memory_bytes / GB:g} GB",
+                hint=f"{smaller}; or have the administrator raise PENSTOCK_IMPORT_MEMORY_GB",
             )  # fmt: skip
         return result.error(self.subject, "try it with the command line to see more")
 
