@@ -13,6 +13,7 @@ import httpx
 
 from benchmarks.registry import Value
 from benchmarks.service_load import WAITING
+from benchmarks.service_load.fairness import FEW, Fairness, measure_fairness, token_of_another
 from benchmarks.service_load.processes import memory_mb
 from benchmarks.service_load.requests import CpuMeter, at_rate, in_turn, row
 from benchmarks.service_load.streams import EventReader
@@ -45,12 +46,12 @@ def measure_load(trials: int = 10_000, idle: int = IDLE_STREAMS) -> LoadFigures:
     """Everything that has a goal, on a service of its own."""
     allow_many_connections()
     with borrowed_stack(**_SETTINGS) as stack:
-        return asyncio.run(_Load(stack.url, stack.token, trials, idle).in_time())
+        return asyncio.run(_Load(stack.url, stack.token, token_of_another(stack), trials, idle).in_time())
 
 
 class _Load:
-    def __init__(self, url: str, token: str, trials: int, idle: int) -> None:
-        self.url, self.token, self.trials, self.idle = url, token, trials, idle
+    def __init__(self, url: str, token: str, other: str, trials: int, idle: int) -> None:
+        self.url, self.token, self.other, self.trials, self.idle = url, token, other, trials, idle
         # shorter than the service keeps a connection: none is used that it is just closing
         limits = httpx.Limits(max_connections=200, max_keepalive_connections=200, keepalive_expiry=2.0)
         headers = {"Authorization": f"Bearer {token}"}
@@ -76,12 +77,13 @@ class _Load:
             idle, run, event_p95, steps_a_second = await self._ten_thousand_steps()
             pages = await self._pages(run)
             cancel_ms = await self._cancel()
+            fair = await self._fairness()
             memory = {f"{kind}_mb": round(mb, 1) for kind, mb in sorted(memory_mb().items())}
             summary: dict[str, Value] = {
                 "post_p95_ms": posted["p95_ms"], "post_cpu_ms": posted["cpu_ms"],
                 "noop_steps_per_s": steps_a_second, "event_p95_ms": event_p95,
                 **{f"page_10k_{name}": worst for name, worst in pages.items()},
-                "idle_streams": idle, "cancel_10k_ms": cancel_ms, **memory,
+                "idle_streams": idle, "cancel_10k_ms": cancel_ms, "small_run_times": fair.times, **memory,
             }  # fmt: skip
         return LoadFigures(self.rows, summary)
 
@@ -166,6 +168,12 @@ class _Load:
             taken, _ = await in_turn(lambda: self.client.post(f"/v1/runs/{run}/cancel"), 1)
         self._keep(row(f"POST cancel, a run of {self.trials} trials", taken, meter))
         return round(taken[0], 1)
+
+    async def _fairness(self) -> Fairness:
+        found = await measure_fairness(self.client, self.model, self.other, self.trials)
+        for where, seconds in (("alone", found.alone), (f"beside another's of {self.trials}", found.beside)):
+            self._keep({"measure": f"a run of {FEW} trials {where}, in seconds", "requests": 1, "seconds": seconds})
+        return found
 
     async def _until(self, run: str, reached: Any) -> None:
         after = 0
