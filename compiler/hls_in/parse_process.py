@@ -333,11 +333,18 @@ class SyntaxReader(StatementReader):
         return [child for child in callee.get_children() if child.kind.is_expression()]
 
 
+def _limit(what: int, most: int) -> None:
+    """At most so much; less where whoever started this process is limited to less."""
+    _, hard = resource.getrlimit(what)
+    least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(what, (least, least))
+
+
 def main() -> None:
     asked = json.load(sys.stdin)
-    resource.setrlimit(resource.RLIMIT_AS, (asked["memory"], asked["memory"]))
-    resource.setrlimit(resource.RLIMIT_CPU, (asked["seconds"], asked["seconds"]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    _limit(resource.RLIMIT_AS, asked["memory"])
+    _limit(resource.RLIMIT_CPU, asked["seconds"])
+    _limit(resource.RLIMIT_FSIZE, 0)
     sys.setrecursionlimit(4000)
     index = cindex.Index.create()
     unit = index.parse(asked["main"], asked["arguments"], [(path, text) for path, text in asked["texts"].items()])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,18 @@ def test_what_cannot_be_read_is_a_typed_error(tmp_path: Path, text: str) -> None
     with pytest.raises(PenstockError) as raised:
         read_kernel(path, "top")
     assert raised.value.where.startswith("kernel.cpp")
+
+
+def test_limits_of_whoever_reads_it_are_kept(tmp_path: Path) -> None:
+    """A service may allow an import less time and memory than the front end asks for itself."""
+    path = tmp_path / "kernel.cpp"
+    path.write_text("void top(float a[4]) { a[0] = 1; }\n")
+    limited = (
+        "import pathlib, resource, sys\nfrom penstock.compiler.hls_in.parsing import parse\n"
+        "for kind, most in ((resource.RLIMIT_CPU, 30), (resource.RLIMIT_AS, 1 << 30)):\n"
+        " resource.setrlimit(kind, (most, most))\nassert parse(pathlib.Path(sys.argv[1])).declarations"
+    )
+    subprocess.run([sys.executable, "-c", limited, str(path)], check=True)
 
 
 @pytest.mark.slow
