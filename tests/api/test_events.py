@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from typing import Any
 
 import httpx
+from sqlalchemy.event import listen
 
+from penstock.db import Database
+from penstock.services.api.plumbing.hub import BATCH, EventHub
+from penstock.services.api.routes.events import message
 from tests.api.conftest import MakeClient, check_problem
 from tests.api.seeding import Seeder
+from tests.fixtures.waiting import QUIET_SECONDS
 
 
 def read_stream(client: httpx.Client, url: str, **headers: str) -> tuple[list[dict[str, Any]], list[str]]:
@@ -84,12 +90,38 @@ def test_events_arrive_as_they_happen(client: httpx.Client, seeder: Seeder) -> N
 
 
 def test_long_histories_come_whole(client: httpx.Client, seeder: Seeder) -> None:
-    run = seeder.run(trials=200)
-    seeder.explore(run, 200)  # 200 steps made and released: more than one batch
+    run = seeder.run(trials=BATCH // 2)
+    seeder.explore(run, BATCH // 2)  # steps made, released and cancelled: more than one batch
     seeder.cancel(run)
     events, _ = read_stream(client, f"/v1/runs/{run.id}/events")
-    assert len(events) > 600
+    assert len(events) > BATCH
     assert events[-1]["kind"] == "run.end_cancelled"
+
+
+def test_much_that_happens_in_a_moment_is_asked_for_in_few_questions(database: Database, seeder: Seeder) -> None:
+    """Each question waits for a processor three times where machines are busy, and what is told waits with it."""
+    run = seeder.run()
+    seeder.explore(run, BATCH)  # each step is made and released
+    first = database.run(lambda tx: tx.events.after(run.id, 0, 1))[0].id
+    last = database.run(lambda tx: tx.events.newest_id(run.id))
+    asked: list[str] = []
+    listen(database.engine, "before_cursor_execute", lambda *said: asked.append(said[2]))
+
+    async def follow() -> int:
+        hub = EventHub(database, 8, message)
+        leave, told, at = hub.enter(run.id, first), 0, first
+        while at < last:
+            assert await hub.newer(run.id, at, QUIET_SECONDS)
+            news = hub.news(run.id, at)
+            assert news is not None, "what just came is kept"
+            told, at = told + news.text.count("\nid: ") + 1, news.last
+        leave()
+        await hub.close()
+        return told
+
+    told = asyncio.run(follow())
+    assert told >= 2 * BATCH
+    assert len(asked) <= told // BATCH + 2
 
 
 def test_bad_event_ids_and_too_many_streams(make_client: MakeClient, seeder: Seeder) -> None:
