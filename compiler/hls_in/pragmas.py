@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.fence import spliced, without_comments
+from penstock.compiler.hls_in.parsing import shown
 from penstock.compiler.hls_in.syntax import Tree, parts_of
 
 _PRAGMA = re.compile(
@@ -48,8 +49,8 @@ class Pragma:
         if text in constants:
             return constants[text]
         raise PenstockError(
-            code="bad-pragma", what=f"{key}={text} of #pragma HLS {self.kind} is no known constant", where=self.where,
-            hint="write the number",
+            code="bad-pragma", what=f"{key}={text} of #pragma HLS {self.kind} is no known constant",
+            where=shown(self.where), hint="write the number",
         )  # fmt: skip
 
 

@@ -75,7 +75,10 @@ TEMPLATES = """template <int N> struct T { static const int v = T<N + 1>::v + 1;
 void top(float a[4]) { for (int i = 0; i < T<0>::v; i++) a[0] += 1; }"""
 
 
-@pytest.mark.parametrize("text", [DEEP, TEMPLATES, "void top(float a[4]) { a[0] = ; }", "int", "\0", ""])
+FACTOR = "void top(float a[4]) {\n#pragma HLS array_partition variable=a cyclic factor=-1\n a[0] = 1; }"
+
+
+@pytest.mark.parametrize("text", [DEEP, TEMPLATES, FACTOR, "void top(float a[4]) { a[0] = ; }", "int", "\0", ""])
 def test_what_cannot_be_read_is_a_typed_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kernel.cpp"
     path.write_text(text)
