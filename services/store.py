@@ -98,6 +98,12 @@ class ContentStore:
             tar.extractall(folder, **_ONLY_DATA)
         return folder
 
+    def read_from_tree(self, sha256: str, name: str) -> bytes:
+        """One file of what put_tree stored; KeyError where none has that name."""
+        with self.open(sha256) as source, tarfile.open(fileobj=source) as tar:
+            found = tar.extractfile(name)
+            return found.read() if found is not None else b""
+
     def path(self, sha256: str) -> Path:
         """Where the content lies; it exists. Callers must not write to it."""
         path = self._path(sha256)

@@ -12,7 +12,7 @@ from penstock.web.text import Document
 HELPERS = ("load", "store", "spill", "pack", "unpack", "fork", "convert", "chunk", "concat")
 """What labels of parts begin with that only move a tensor, before its name: those of `compiler/plan/names.py`."""
 RESOURCES = ("lut", "ff", "dsp", "bram18", "uram")
-_MOVES, _COMPUTES, _HOST = "moves", "computes", "host"
+_MOVES, COMPUTES, _HOST = "moves", "computes", "host"
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class FlowNode:
     waited: int | None
     area: Mapping[str, int]
     critical: bool
+    at: str = ""
+    """Where a click on it leads; nothing: it is opened."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class FlowGraph:
         nodes = [
             {"id": n.key, "group": n.group, "kind": n.kind, "die": self.dies.index(n.die) if n.die in self.dies else -1,
              "ii": n.ii, "latency": n.latency, "busy": n.busy, "waited": n.waited, "critical": n.critical,
-             "dsp": n.area.get("dsp", 0), "lut": n.area.get("lut", 0)}
+             "dsp": n.area.get("dsp", 0), "lut": n.area.get("lut", 0), **({"at": n.at} if n.at else {})}
             for n in self.nodes
         ]  # fmt: skip
         edges = [
@@ -105,7 +107,7 @@ def view_dataflow(report: Document) -> FlowGraph:
         FlowNode(
             key=label,
             group=group_of(label),
-            kind=_HOST if label in host else _COMPUTES if label in computing else _MOVES,
+            kind=_HOST if label in host else COMPUTES if label in computing else _MOVES,
             tasks=tuple(task["nest"] for task in own),
             die=next((dies[task["nest"]] for task in own if task["nest"] in dies), ""),
             ii=max((task["ii"] or 0 for task in own), default=0),

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.web.dataflow_view import FlowGraph
+from penstock.web.kernel_flow import view_kernel_flow
 from penstock.web.text import Document
 
 MOST_ROWS = 300
 MOST_LINES = 3_000
 _RESOURCES = ("dsp", "lut", "ff", "bram18")
+_NONE: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class KernelState:
     suffix: str
     """Behind the name of each part of it."""
     headline: str
+    flow: FlowGraph | None
     deadlock: str
     schedule: str
     cycles: str
@@ -116,9 +120,9 @@ def view_kernel_run(record: Document) -> KernelRunView:
         file=record.get("file") or before["kernel"],
         part=before["part"],
         clock=f"{before['clock_mhz']:g} MHz",
-        before=_state(" as sent" if after else "", before, record.get("sent")),
+        before=_state(" as sent" if after else "", before, record.get("sent"), unchanged=not after),
         after=_state("", after, record.get("source")) if after else None,
-        changes=_changes(before, after, explored.get("limits") or {}) if after else (),
+        changes=changes_between(before, after, explored.get("limits") or {}) if after else (),
         done=_done(explored),
         unmoved=explored.get("unmoved") or "",
         values=_values(values),
@@ -126,13 +130,14 @@ def view_kernel_run(record: Document) -> KernelRunView:
     )
 
 
-def _state(suffix: str, found: Document, source: str | None) -> KernelState:
+def _state(suffix: str, found: Document, source: str | None, *, unchanged: bool = False) -> KernelState:
     loops = tuple(_loop(loop) for loop in found["loops"])
     whole = max([found["latency"] or 0, *(task["end"] for task in found["tasks"]), 1])
     lines = _lines(source or "", found)
     fifos = sorted(found["fifos"], key=lambda one: -abs(one["saved_bits"]))
     return KernelState(
         suffix=suffix,
+        flow=None if suffix else view_kernel_flow(found, "sent" if unchanged else "now"),
         headline="it stops for ever" if found["deadlock"] else f"{found['latency']:,} cycles",
         deadlock=found["deadlock"] or "",
         schedule=found["schedule"],
@@ -217,7 +222,8 @@ def _line_of(place: str) -> int | None:
     return next((int(part) for part in place.split(":")[1:2] if part.isdecimal()), None)
 
 
-def _changes(before: Document, after: Document, limits: Mapping[str, Any]) -> tuple[Change, ...]:
+def changes_between(before: Document, after: Document, limits: Mapping[str, Any] = _NONE) -> tuple[Change, ...]:
+    """Every figure of two sources of one kernel."""
     rows = [
         _change("latency", before["latency"], after["latency"], " cycles"),
         _change("a new run every", before["interval"], after["interval"], " cycles"),

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from penstock.web import text
+from penstock.web.changed_source import ChangedSource, SourceForm
 from penstock.web.compare_view import view_comparison
 from penstock.web.course_view import Fall
 from penstock.web.design_view import MOST_ROWS, shown_rows, view_design, view_kernel
@@ -276,8 +277,16 @@ def render_design(
     )
 
 
-def render_kernel_run(frame: PageFrame, run: Document, record: Document) -> str:
-    """A run of a C++ kernel: the source before and after, with all that limits it."""
+def render_kernel_run(
+    frame: PageFrame,
+    run: Document,
+    record: Document,
+    *,
+    form: SourceForm | None = None,
+    locked: str = "",
+    asked: ChangedSource | None = None,
+) -> str:
+    """A run of a C++ kernel: the source before and after, with all that limits it, and what another one comes to."""
     head = view_head(run, "/design", frame.now)
     try:
         view = view_kernel_run(record)
@@ -286,7 +295,8 @@ def render_kernel_run(frame: PageFrame, run: Document, record: Document) -> str:
             frame, run, None, kernel="", code={}, resource="",
             missing=f"Its record is of another release of Penstock: {error}. The file itself can be read.",
         )  # fmt: skip
-    return _page(frame, "kernel.html", head=head, view=view)
+    flow = (view.after or view.before).flow
+    return _page(frame, "kernel.html", head=head, view=view, flow=flow, form=form, locked=locked, asked=asked)
 
 
 def render_form(
@@ -296,7 +306,7 @@ def render_form(
     helps: Mapping[str, str],
     platforms: Sequence[Document],
     *,
-    zoo: Sequence[str],
+    zoo: Mapping[str, Sequence[tuple[str, str]]],
     takes_python: bool,
     again: Document | None,
     kernel_options: Sequence[str] = (),

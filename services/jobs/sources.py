@@ -12,7 +12,7 @@ import math
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote_plus
@@ -27,6 +27,7 @@ from penstock.compiler.reference import (
     ZooReference,
     parse_reference,
 )
+from penstock.compiler.zoo._declared import declared_options
 from penstock.services.jobs import python_names
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import LONGEST_NAME, NAME_PATTERN
@@ -225,8 +226,22 @@ def zoo_source(zoo: str, arguments: Mapping[str, str | int | float | bool]) -> s
                 limit="names as in Python; numbers, and up to 200 printable characters",
                 hint="write zoo:NAME?key=value",
             )
+    _check_options(zoo, arguments, "body.arguments")
     options = "&".join(f"{key}={quote_plus(_text(value))}" for key, value in arguments.items())
     return f"zoo:{zoo}" + (f"?{options}" if options else "")
+
+
+def _check_options(zoo: str, named: Iterable[str], where: str) -> None:
+    """Refuses what the model does not take, before a worker has to say so."""
+    known = dict(declared_options(zoo))
+    if unknown := [key for key in named if key not in known]:
+        raise RefusedError(
+            "zoo-reference-invalid",
+            f"{zoo} has no option '{unknown[0][:80]}'",
+            where=where,
+            limit="its options: " + ", ".join(f"{key}={value}" for key, value in known.items()),
+            hint=nearest(unknown[0], known, "take one of these"),
+        )
 
 
 def _is_argument(key: str, value: object) -> bool:
@@ -279,6 +294,8 @@ def weighted_reference(text: str) -> tuple[LibraryReference | ZooReference, str]
     for key, value in reference.options:
         if not _is_argument(key, value):
             raise _no_weighted_model(f"'{key[:80]}' is no option beside sent weights", "leave it out")
+    if isinstance(reference, ZooReference):
+        _check_options(reference.name, (key for key, _ in reference.options if key not in WEIGHTS), "field entry")
     return reference, str(whole)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import random
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import text
@@ -55,6 +57,17 @@ class Seeder:
                 sha256=stored.sha256 if stored else None,
                 size=stored.size if stored else None,
             )
+
+    def kernel(self, source: str, *, file: str = "chain.cpp", top: str = "chain") -> Model:
+        """A kernel in C++ of one file."""
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / file).write_text(source)
+            stored = self.store.put_tree(Path(folder))
+        with self.database.begin() as tx:
+            return tx.models.create(
+                name=f"{Path(file).stem}.{top}", kind="kernel", source=f"{file}:{top}", sha256=stored.sha256,
+                size=stored.size, details={"file": file, "function": top, "files": [file]},
+            )  # fmt: skip
 
     def run(self, model: Model | None = None, name: str = "", **options: Any) -> Run:
         known = model or self.model()

@@ -243,6 +243,7 @@ def test_requests_that_carry_no_model(shared_client: httpx.Client) -> None:
     [
         (b'{"zoo": "mpl"}', "model-not-found", 404, "'mlp'"),
         (b'{"zoo": "mlp", "argumants": {}}', "unknown-option", 422, "argumants"),
+        (b'{"zoo": "mlp", "arguments": {"hiden": 1}}', "zoo-reference-invalid", 422, "hidden"),
         (b'{"zoo": "mlp", "arguments": {"a b": 1}}', "zoo-reference-invalid", 422, "a b"),
         (b'{"zoo": "mlp", "arguments": {"a": "\\u0000"}}', "zoo-reference-invalid", 422, "'a'"),
         (b'{"zoo": "mlp", "name": "\\u0000"}', "invalid-request", 422, "control character"),

@@ -22,7 +22,7 @@ from penstock.services.settings import Settings
 from tests.api.conftest import served
 from tests.api.seeding import Seeder
 from tests.web.browser import BROWSER_MARKS, chromium, quiet_page
-from tests.web.reports import kernel_record, report_of
+from tests.web.reports import KERNEL, kernel_record, report_of
 
 pytestmark = BROWSER_MARKS
 AXE = gzip.decompress((Path(__file__).parent / "vendor" / "axe-4.14.1.min.js.gz").read_bytes()).decode()
@@ -83,15 +83,18 @@ def test_every_page(browser: Any, settings: Settings, seeder: Seeder, width: int
     seeder.lose(failed, "import")
     seeder.fail(failed, "import", code="x", what="no branches on data", where="lstm.py:41", limit="static graphs",
                 hint="use torch.where", log_tail="UserError: dynamic " * 20)  # fmt: skip
-    kernel = seeder.run(name="a kernel in C++")
+    kernel = seeder.run(seeder.kernel(KERNEL), name="a kernel in C++")
+    other = seeder.run(seeder.kernel(KERNEL.replace("* 3", "* 5")), name="the same with a change")
     record = json.dumps(kernel_record()).encode()
-    seeder.finish(kernel, "import", StepOutcome(result={}, artifacts=[seeder.file("kernel.json", record)]))
+    for one in (kernel, other):
+        seeder.finish(one, "import", StepOutcome(result={}, artifacts=[seeder.file("kernel.json", record)]))
     _write_beside(seeder, done, going)
     run = f"/runs/{done.id}"
     pages = (
         "/runs", run, f"{run}/trials", f"{run}/trials/0", f"{run}/trials/3", f"{run}/slices", f"{run}/over-time",
         f"{run}/design?kernel=blocks.0.layer2", f"/runs/{kernel.id}/design",
-        f"{run}/log", f"/runs/{going.id}", f"/runs/{going.id}/trials", f"/runs/{going.id}/design", f"/runs/{failed.id}",
+        f"/runs/{kernel.id}/design?what_if={other.id}", f"{run}/log",
+        f"/runs/{going.id}", f"/runs/{going.id}/trials", f"/runs/{going.id}/design", f"/runs/{failed.id}",
         f"/runs/{failed.id}/log", "/compare", f"/compare?run={done.id}&run={going.id}", "/submit",
         f"/submit?run={done.id}", "/service",
         "/service/storage", "/service/machine", "/measurements", "/login", "/runs?words=nothing-like-this",

@@ -22,6 +22,12 @@ def test_the_form_has_every_option_of_the_table(client: httpx.Client) -> None:
     assert re.search(r'name="trials" data-kind="number" value="" min="1" max="10000" step="1"', text)
 
 
+def test_the_form_says_what_each_model_of_the_zoo_takes(client: httpx.Client) -> None:
+    text = html.unescape(client.get("/submit").text)
+    takes = {name: said for said, name in re.findall(r'<option data-takes="([^"]*)">(\w+)</option>', text)}
+    assert takes["lenet5"] == "batch=1 side=28 outputs=10 seed=0"
+
+
 def test_a_run_is_asked_for_again_as_it_was(client: httpx.Client, seeder: Seeder) -> None:
     run = seeder.run(trials=31, limits=["dsp<=0.5"], objectives=["resources", "latency"], platform="zcu104")
     text = html.unescape(client.get(f"/submit?run={run.id}").text)

@@ -8,11 +8,16 @@ import re
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from penstock.db.lifecycle import StepOutcome
+from penstock.db.schema.records import NewArtifact
 from penstock.profiling.kernels.analysis import Analysis, analyse_kernel
 from penstock.profiling.kernels.page import comparison_page
+from penstock.web.kernel_flow import view_kernel_flow
 from penstock.web.kernel_view import view_kernel_run
+from tests.api.seeding import Seeder
 from tests.web.reports import KERNEL, kernel_record
 
 
@@ -53,6 +58,55 @@ def test_figures_stand_side_by_side(record: dict[str, Any]) -> None:
     undone = view_kernel_run({**record, "exploration": {**record["exploration"], "values": {"not": "no reason"}}})
     assert not undone.values_known
     assert "not tried: no reason" in undone.values
+
+
+def test_tasks_and_fifos_are_drawn(record: dict[str, Any]) -> None:
+    flow = view_kernel_flow(record["before"], "sent")
+    assert flow is not None
+    assert [(edge.source, edge.target, edge.depth) for edge in flow.edges] == [("first", "second", 32)]
+    slow = next(loop for loop in record["before"]["loops"] if loop["ii"] > 1)
+    node = flow.node(slow["task"])
+    assert node is not None
+    assert (node.ii, node.at) == (slow["ii"], f"#sent-{slow['where'].split(':')[1]}")
+    alone = {**record["before"], "tasks": record["before"]["tasks"][:1]}
+    assert view_kernel_flow(alone, "sent") is None, "one task is no dataflow"
+
+
+def test_another_source_stands_beside_the_one_that_a_run_has(
+    client: httpx.Client, seeder: Seeder, record: dict[str, Any]
+) -> None:
+    run, other = seeder.run(seeder.kernel(KERNEL)), seeder.run(seeder.kernel(KERNEL.replace("* 3", "* 5 + 0")))
+    address = f"/runs/{run.id}/design?what_if={other.id}"
+    assert "Not chosen yet" in client.get(address).text, "nothing is known of either"
+    seeder.finish(run, "import", StepOutcome(result={}, artifacts=[_file(seeder, {**record["before"]})]))
+    text = html.unescape(client.get(address).text)
+    assert "data-going" in text
+    assert "+    for (int i = 0; i < 64; i++) out.write(a[i] * 5 + 0);" in text
+    found = {**record["before"], "latency": 7 * record["before"]["latency"]}
+    seeder.finish(other, "import", StepOutcome(result={}, artifacts=[_file(seeder, found)]))
+    text = html.unescape(client.get(address).text)
+    assert "data-going" not in text
+    assert "7 times as long" in text
+    assert f'name="model" value="{other.model_id}"' in text, "and it can be run"
+    assert html.escape(KERNEL.replace("* 3", "* 5 + 0")) in client.get(address).text, "the form goes on from there"
+
+
+def test_a_source_that_cannot_be_read_says_where(client: httpx.Client, seeder: Seeder, record: dict[str, Any]) -> None:
+    run, other = seeder.run(seeder.kernel(KERNEL)), seeder.run(seeder.kernel("void chain( {"))
+    seeder.finish(run, "import", StepOutcome(result={}, artifacts=[_file(seeder, record["before"])]))
+    seeder.fail(other, "import", code="cpp", what="expected ')'", where="chain.cpp:1:13", hint="close it")
+    text = html.unescape(client.get(f"/runs/{run.id}/design?what_if={other.id}").text)
+    assert "expected ')'" in text
+    assert "chain.cpp:1:13" in text
+    assert "Run this source" not in text
+    model = seeder.run()
+    assert "What if" in client.get(f"/runs/{run.id}/design?what_if={model.id}").text, (
+        "of something else: as if not asked"
+    )
+
+
+def _file(seeder: Seeder, found: dict[str, Any]) -> NewArtifact:
+    return seeder.file("analysis.json", json.dumps(found).encode())
 
 
 def test_the_page_to_take_home_has_both_and_no_markup_of_the_source(record: dict[str, Any]) -> None:

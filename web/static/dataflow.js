@@ -86,7 +86,7 @@
     const top = at.y - at.height / 2;
     const link = make("a", {
       class: `flow-node ${kind}${critical}${one.group ? " group" : ""}`,
-      href: one.group ? "#dataflow" : `${box.dataset.page}?kernel=${encodeURIComponent(one.name)}#kernel`,
+      href: one.group ? "#dataflow" : (one.nodes[0].at ?? `${box.dataset.page}?kernel=${encodeURIComponent(one.name)}#kernel`),
     });
     link.dataset[one.group ? "group" : "kernel"] = one.name;
     const where = dies.map((die) => data.dies[die]).join(", ");

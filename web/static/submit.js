@@ -12,6 +12,22 @@
   function show() {
     for (const part of form.querySelectorAll("[data-source]")) part.hidden = part.dataset.source !== source();
     for (const part of form.querySelectorAll("[data-not-of-kernels]")) part.hidden = isKernel();
+    const takes = form.elements.zoo.selectedOptions[0].dataset.takes;
+    form.elements.arguments.placeholder = takes;
+    document.getElementById("takes").textContent = `What is left out is as here: ${takes}`;
+  }
+
+  const PYTHON = /^def +(\w+)/gm;
+  const CPP = /^[ \t]*(?!else\b|return\b)[A-Za-z_][\w:<>,*& \t]*[ \t*&](\w+)[ \t]*\([^;{}]*\)\s*\{/gm;
+
+  /* What the chosen files define is offered, and taken where it can be nothing else. */
+  async function offer(files, pattern, field, usual) {
+    const names = new Set();
+    for (const file of files)
+      if (file.size < 1e6) for (const found of (await file.text()).matchAll(pattern)) names.add(found[1]);
+    field.list.replaceChildren(...[...names].map((name) => new Option(name, name)));
+    if (field.dataset.offered === field.value) field.value = "";
+    if (!field.value) field.value = field.dataset.offered = usual(names);
   }
 
   const list = (text) => text.split(/[\s,]+/).filter(Boolean);
@@ -67,10 +83,7 @@
         if (!files.length) throw { detail: "Choose a C++ file first.", where: "sources" };
         for (const file of files) body.append("file", file);
         if (value("top")) body.append("entry", value("top"));
-        return (await ask("/v1/models", body).catch((problem) => {
-          const where = { "field file": "sources", "field entry": "top" }[problem.where] ?? problem.where;
-          throw { ...problem, where };
-        })).id;
+        return (await ask("/v1/models", body)).id;
       }
       case "library":
         return (await ask("/v1/models", { reference: value("reference") })).id;
@@ -84,7 +97,8 @@
   function refuse(problem) {
     said.textContent = problem.detail ?? "The service does not answer: is it up? Nothing was started.";
     said.hidden = false;
-    const name = (problem.where ?? "").replace(/^body\./, "").replace(/\[.*$/, "");
+    const told = (problem.where ?? "").replace(/^(body\.|field )/, "").replace(/\[.*$/, "");
+    const name = (isKernel() && { file: "sources", entry: "top" }[told]) || told;
     for (const marked of form.querySelectorAll("[aria-invalid]")) marked.removeAttribute("aria-invalid");
     const field = name && [...form.elements].find((one) => one.name === name);
     if (field) {
@@ -95,6 +109,13 @@
   }
 
   form.addEventListener("change", show);
+  form.elements.file.addEventListener("change", ({ target }) => {
+    const python = [...target.files].filter((file) => file.name.endsWith(".py"));
+    offer(python, PYTHON, form.elements.entry, (names) => (names.has("model") ? "model" : ""));
+  });
+  form.elements.sources.addEventListener("change", ({ target }) => {
+    offer(target.files, CPP, form.elements.top, (names) => (names.size === 1 ? [...names][0] : ""));
+  });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     button.disabled = true;

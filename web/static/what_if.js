@@ -1,4 +1,5 @@
-/* Asks what other depths, lanes and tiles would do, waits for the answer and shows it where the question stands. */
+/* Asks what other depths, lanes and tiles, or another source, would do, waits for the answer and shows it where the
+   question stands. */
 "use strict";
 
 (() => {
@@ -26,12 +27,25 @@
   }
 
   async function ask(address, body) {
-    const headers = { Accept: "application/json", "Content-Type": "application/json" };
-    const answer = await fetch(address, body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers });
+    const isForm = body instanceof FormData;
+    const headers = { Accept: "application/json", ...(isForm ? {} : { "Content-Type": "application/json" }) };
+    const asked = body ? { method: "POST", headers, body: isForm ? body : JSON.stringify(body) } : { headers };
+    const answer = await fetch(address, asked);
     const found = await answer.json();
     if (!answer.ok) throw new Error(found.detail ?? `the service answered ${answer.status}`);
     return found;
   }
+
+  /* A changed source is a model, and what it comes to a run of it: known once it is read. */
+  async function askSource({ dataset, elements }) {
+    const body = new FormData();
+    body.append("file", new Blob([elements.source.value]), dataset.file);
+    body.append("entry", dataset.top);
+    const { id } = await ask("/v1/models", body);
+    return ask("/v1/runs", { model: id, ...JSON.parse(dataset.options) });
+  }
+
+  const isRead = (steps) => part().dataset.of === "source" && steps.some(({ key, state }) => key === "import" && state === "succeeded");
 
   async function show(address) {
     const answer = await fetch(address, { headers: { Accept: "text/html" } });
@@ -43,13 +57,14 @@
 
   async function follow(run, address) {
     for (const began = Date.now(); Date.now() - began < LONGEST_MS; await pause(WAIT_MS)) {
-      const { state } = await ask(`/v1/runs/${run}`);
-      if (["succeeded", "failed", "cancelled"].includes(state)) break;
+      const { state, steps } = await ask(`/v1/runs/${run}`);
+      if (["succeeded", "failed", "cancelled"].includes(state) || isRead(steps)) break;
     }
     await show(address);
   }
 
-  const place = (form, run) => `${form.dataset.page}?kernel=${encodeURIComponent(form.dataset.kernelName)}&what_if=${run}`;
+  const place = ({ dataset }, run) =>
+    `${dataset.page}?${dataset.top ? "" : `kernel=${encodeURIComponent(dataset.kernelName)}&`}what_if=${run}`;
   const lost = (error) => tell(error instanceof TypeError ? "The service does not answer: is it up?" : error.message);
 
   document.addEventListener("submit", async (event) => {
@@ -60,7 +75,8 @@
     button.disabled = true;
     tell("");
     try {
-      const { id } = await ask(`/v1/runs/${form.dataset.base}/what-if`, changes(form));
+      const { id } = await (form.dataset.top ? askSource(form) : ask(`/v1/runs/${form.dataset.base}/what-if`, changes(form)));
+      if (form.dataset.top) await show(place(form, id)); // it says that a worker reads it
       await follow(id, place(form, id));
     } catch (error) {
       lost(error);

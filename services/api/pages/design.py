@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from penstock.db import Transaction
 from penstock.db.schema.ids import is_id
-from penstock.db.schema.records import Artifact, Run
+from penstock.db.schema.records import Artifact
 from penstock.services.api.answers.documents import run_detail
 from penstock.services.api.answers.params import RunId
 from penstock.services.api.pages.frame import Framed, page
+from penstock.services.api.pages.kernel import kernel_html, kernel_run
+from penstock.services.api.pages.reports import newest, read_report
 from penstock.services.api.pages.run import run_document
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.jobs.runs import find_run
 from penstock.services.run_options import PlainText
 from penstock.services.store import MissingContentError
-from penstock.web.render import render_design, render_kernel_run
-from penstock.web.text import Document
+from penstock.web.render import render_design
 
 router = APIRouter(include_in_schema=False)
 
 REPORT, PACKAGE, MESH = "report.json", ".penstock.zip", "mesh.json"
-SOURCES, ANALYSIS = "kernel.json", "analysis.json"
-"""Of a run of a C++ kernel: its source before and after, and what is known before another one is chosen."""
 MOST_CODE = 40_000
 """Characters of one task's code that a page shows; the package has all of it."""
 MOST_SOURCE_BYTES = 64 << 20
@@ -54,17 +49,17 @@ def design_page(
         document = run_document(run_detail(tx, run))
         asked = tx.runs.get(what_if) if is_id(what_if, "run") else None
         question = run_document(run_detail(tx, asked)) if asked is not None else None
-        report_file, package, mesh_file = (_newest(tx, run, ending) for ending in (REPORT, PACKAGE, MESH))
-        sources = _newest(tx, run, SOURCES) or _newest(tx, run, ANALYSIS)
+        report_file, package, mesh_file = (newest(tx, run, ending) for ending in (REPORT, PACKAGE, MESH))
+        own = kernel_run(tx, run, document)
+        other = kernel_run(tx, asked, question) if asked is not None and question is not None else None
     report, mesh, missing = None, None, ""
     try:
-        if sources is not None:
-            found = _read_report(context.store.path(sources.sha256), sources.sha256)
-            return page(render_kernel_run(framed, document, found if sources.name == SOURCES else {"before": found}))
+        if own is not None and (html := kernel_html(framed, context, own, other)):
+            return page(html)
         if mesh_file is not None:
-            mesh = _read_report(context.store.path(mesh_file.sha256), mesh_file.sha256)
+            mesh = read_report(context.store.path(mesh_file.sha256), mesh_file.sha256)
         if report_file is not None:
-            report = _read_report(context.store.path(report_file.sha256), report_file.sha256)
+            report = read_report(context.store.path(report_file.sha256), report_file.sha256)
     except MissingContentError:
         missing = "Its report is no longer in the store; the run can be started again."
     code: Mapping[str, str] = {}
@@ -84,18 +79,6 @@ def design_page(
             mesh=mesh,
         )
     )
-
-
-def _newest(tx: Transaction, run: Run, ending: str) -> Artifact | None:
-    """Of several turns the last one counts; the newest comes first."""
-    return next((file for file in tx.artifacts.list(run.id, limit=500).items if file.name.endswith(ending)), None)
-
-
-@lru_cache(maxsize=8)
-def _read_report(path: Path, sha256: str) -> Document:
-    """A report never changes: its hash is its name."""
-    found: dict[str, Any] = json.loads(path.read_bytes())
-    return found
 
 
 def _code_of(context: Context, package: Artifact, tasks: Sequence[str]) -> dict[str, str]:

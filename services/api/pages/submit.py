@@ -9,6 +9,7 @@ from fastapi.responses import Response
 
 from penstock.compiler.platforms import load_platform, platform_names
 from penstock.compiler.zoo import model_names
+from penstock.compiler.zoo._declared import declared_options
 from penstock.services.api.answers.documents import run_detail
 from penstock.services.api.answers.schemas import NewRun
 from penstock.services.api.pages.frame import Framed, page
@@ -37,7 +38,7 @@ def submit_page(framed: Framed, context: Ctx, run: Annotated[str | None, Query(m
         option_labels(),
         {name: said(name).help for name in RunOptions.model_fields},
         [_platform(name) for name in platform_names()],
-        zoo=model_names(),
+        zoo={name: declared_options(name) for name in model_names()},
         takes_python=context.settings.allow_python_models,
         again=again,
         kernel_options=(*TAKEN, "name", "priority"),

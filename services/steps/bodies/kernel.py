@@ -220,6 +220,8 @@ def _why(context: StepContext, found: Mapping[str, Any], values: Mapping[str, An
         told = "No source that was tried is better than the one that was sent."
     elif before is None:
         told = f"As it was sent it stops for ever; now it takes {after:,} cycles."
+    elif before == after:
+        told = f"It takes as long as it was sent, {after:,} cycles; its other figures stand with the design."
     else:
         told = f"{before / max(1, after):,.3g} times as fast as it was sent: {before:,} cycles then, {after:,} now."
     same = values.get("not")
