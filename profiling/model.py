@@ -125,13 +125,16 @@ class DesignModel:
         if any(_enough(c, written) > depth_of[c.name] for c in figures.channels):
             changed = network.with_depths(depths)
             pairs = zip(self._free(network), changed.groups, strict=True)
-            found = self._figures(changed, [free.bounded(part, seen=seen) for free, part in pairs])
+            timelines = [free.bounded(part, seen=seen) for free, part in pairs]
+            found = self._figures(changed, timelines)
         else:
+            timelines = [free.result() for free in self._free(network)]
             found = self.with_area(figures, network, depths)
         if len(network.groups) > 1:  # inputs do not overlap
             return found
         busy = {task.name: task.latency for task in found.tasks}
-        return replace(found, interval=max(found.interval, steady_times(network, busy, depth_of).interval(busy)))
+        steady = steady_times(network, busy, depth_of, timelines[0].channels)
+        return replace(found, interval=max(found.interval, steady.interval(busy)))
 
     def with_area(self, figures: DesignFigures, network: TaskNetwork, depths: Mapping[str, int]) -> DesignFigures:
         """The figures of the same network with the area of other FIFO depths, and the times that they had."""
@@ -176,7 +179,7 @@ class DesignModel:
             if self.back_to_back:
                 over = {name: times.end for name, times in timeline.tasks.items()}
                 ahead = waiting_frames(part, ahead, over, interval)
-                steady = steady_times(part, timeline.busy, {})
+                steady = steady_times(part, timeline.busy, {}, timeline.channels)
                 spans = {name: times.end - times.start for name, times in timeline.tasks.items()}
                 filled = {n: int(c.written[-1] - c.written[0]) + 1 for n, c in timeline.channels.items()}
                 pace = max(interval, steady.interval(timeline.busy))

@@ -17,12 +17,14 @@ from penstock.profiling.model import DesignFigures
 
 
 class Judged(Protocol):
-    """A design with its figures, and whether it keeps every limit."""
+    """A design with its figures, whether it keeps every limit, and what is to be small."""
 
     @property
     def figures(self) -> DesignFigures: ...
     @property
     def feasible(self) -> bool: ...
+    @property
+    def values(self) -> tuple[float, ...]: ...
     @property
     def fullest_die(self) -> float | None: ...
     @property
@@ -94,13 +96,16 @@ def _lacks_memories(found: Judged, wanted: Resources) -> bool:
 
 
 def _between(model: Callable[[Allowance], J], fits: Allowance, above: Allowance, found: J, wanted: Resources) -> J:
-    """The most that operators may be allowed, between what fits and what does not."""
+    """The most that operators may be allowed, between what fits and what does not: of all that fit, the best.
+
+    More lanes may take longer, where weights come through fewer, wider words.
+    """
     low, high = max(1, fits.whole.lut), above.whole.lut
     for _ in range(_BISECTIONS):
         middle = round((low * high) ** 0.5)
         other = model(replace(fits, whole=replace(fits.whole, lut=middle)))
         if _keeps(other, wanted):
-            low, found = middle, other
+            low, found = middle, min(other, found, key=lambda one: one.values)
         else:
             high = middle
     return found

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from penstock.compiler.analysis.graph import Graph, TensorOp
+from penstock.compiler.analysis.graph import Graph, TensorOp, Windows
 from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import WeightStore
 from penstock.compiler.dialects.affine import projected_dims
@@ -77,10 +77,14 @@ def weight_bits(op: TensorOp, graph: Graph) -> int:
 def passing_by(graph: Graph, stores: Stores) -> Mapping[str, tuple[int, ...]]:
     """The loops of kernels along large tensors that external memory brings, of which each element is used a few times.
 
-    Tokens of these pass as fast as they come only if they are whole words of ports, which are powers of two.
+    Tokens of these pass as fast as they come only if they are whole words of ports, which are powers of two. What
+    meets windows is left out: their sides are no powers of two, and without lanes along them far fewer are left.
     """
     found: dict[str, tuple[int, ...]] = {}
+    windows = {node.result for node in graph.nodes if isinstance(node, Windows)}
     for op in graph.operations:
+        if not windows.isdisjoint(op.inputs):
+            continue
         walked = [
             tuple([d for d in projected_dims(layout) if d is not None])
             for value, layout in zip(op.inputs, op.operand_maps, strict=True)

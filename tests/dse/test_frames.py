@@ -16,7 +16,7 @@ from penstock.compiler.pipeline.verify import make_inputs, verify_levels
 from penstock.compiler.platforms import Resources
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.fifo import depths_where_paths_meet, runs_through, safe_depths
-from penstock.dse.lanes.stores import Stores, stands_still, walked_frames, weight_bits
+from penstock.dse.lanes.stores import Stores, passing_by, stands_still, walked_frames, weight_bits
 from penstock.dse.search.explore import Exploration, explore
 from penstock.dse.space.tiling import TilingOptions
 from penstock.profiling.model import ChannelFigures, DesignModel
@@ -34,6 +34,13 @@ def test_weights_of_large_frames_are_kept_first() -> None:
     assert Stores.of(graph, "rom", Resources()).at("0") == "rom"
     assert (tight.at("2"), stands_still(by_layer["0"], graph, tight)) == ("stream", False)
     assert stands_still(by_layer["2"], graph, tight) == ("2" not in walked_frames(graph, tight))
+
+
+def test_windows_have_lanes_for_their_sides_however_few_places_they_have() -> None:
+    """Three is no power of two: with lanes along channels alone ResNet-18 of 32 pixels had half the DSPs."""
+    body = nn.Sequential(nn.Conv2d(256, 256, 3), nn.Flatten(), nn.Linear(1024, 64), nn.Linear(64, 8))
+    graph = read_graph(prepare(imported(body, (1, 256, 4, 4))).module)
+    assert [op.layer for op in graph.operations if op.layer in passing_by(graph, Stores("stream"))] == ["2"]
 
 
 @pytest.mark.parametrize("quantize", [None, "w8a8"])

@@ -65,6 +65,10 @@ class Found:
     fullest_die: float | None = None
     routing: None = None
 
+    @property
+    def values(self) -> tuple[float, ...]:
+        return (self.figures.latency,)
+
 
 def test_operators_that_take_little_of_what_they_are_allowed_get_fewer_all_the_same() -> None:
     """Lanes are 10 LUTs beforehand and 40 in the design, and come in powers of two: 512 do not fit, 256 do."""
@@ -81,6 +85,21 @@ def test_operators_that_take_little_of_what_they_are_allowed_get_fewer_all_the_s
     assert found.feasible
     assert found.figures.resources.dsp == 256
     assert len(asked) <= 12
+
+
+def test_of_designs_that_fit_the_fastest_is_taken_not_the_largest() -> None:
+    """Of 64 lanes and 128, which both fit, the latter take ten times as long as they should."""
+    limits = Resources(lut=20_000, dsp=4096)
+
+    def model(allowance: Allowance) -> Found:
+        lanes = 1 << (min(allowance.whole.lut // 10, 1023).bit_length() - 1)
+        cycles = 4096 // lanes * (10 if lanes == 128 else 1)
+        used = Resources(lut=5000 + 100 * lanes, dsp=lanes)
+        return Found(DesignFigures(cycles, cycles, 0, used, "", (), (), exact_times=True), used.lut <= limits.lut)
+
+    found = fitted(model, limits, 100, mixed=False)
+    assert found.feasible
+    assert found.figures.resources.dsp == 64
 
 
 def test_memories_that_lanes_take_with_them_are_judged_when_the_lanes_fit() -> None:

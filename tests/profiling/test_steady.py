@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -24,8 +25,13 @@ from tests.compiler.designs import Dense, build_network
 MARGIN, ACCESS = 0.05, 64
 """By so much of the simulated interval, and by one access to external memory, may the modelled one be better."""
 
-CNNS = (("zoo:lenet5", True), ("zoo:resnet8?side=16", True), ("zoo:resnet18?side=32&outputs=10", False))
-"""Networks, and whether this holds of their first guess too. Of depthwise ones it does not hold yet."""
+CNNS = (
+    ("zoo:lenet5", True),
+    ("zoo:resnet8?side=16", True),
+    ("zoo:resnet18?side=32&outputs=10", False),
+    ("zoo:mobilenet_v2?side=32&outputs=10", True),
+)
+"""Networks, and whether their first guess is tried too."""
 
 
 def for_frames(program: Program, platform: str, *, quantize: str | None = None, stream: bool = True) -> Evaluator:
@@ -53,6 +59,18 @@ def test_random_designs_take_no_longer_between_inputs_than_modelled(seed: int) -
         found = evaluator.evaluate(choices)
         if not found.stops:
             assert found.figures.interval >= (1 - MARGIN) * (simulated_interval(evaluator, found) - ACCESS), choices
+
+
+@pytest.mark.parametrize("prefetch", [0, 1 << 17])
+def test_a_port_brings_the_first_layers_weights_when_the_last_ones_have_passed(prefetch: int) -> None:
+    """Tensors lie in several banks each, so that all layers wait for all others of the input before."""
+    layers = tuple(Dense(128, True, n % 3 == 0) for n in range(11))
+    evaluator = for_frames(build_network("int8", None, 128, layers, seed=1), "u55c")
+    design = evaluator.evaluate({"overall_unroll_size": 1024, "default_tile_size": 64}).design
+    found = evaluator.evaluate_design(replace(design, prefetch_bits=prefetch, fifo_depths={}))
+    simulated = simulated_interval(evaluator, found)
+    assert found.figures.interval > 1.5 * max(task.latency for task in found.figures.tasks)
+    assert (1 - MARGIN) * (simulated - ACCESS) <= found.figures.interval <= 1.3 * simulated
 
 
 @pytest.mark.slow
