@@ -52,6 +52,34 @@ def _ints(*values: int) -> Any:
     return np.array(values, dtype=np.int64)
 
 
+def _inside(kind: str, reads: tuple[str, ...], *, turns: bool = False) -> onnx.GraphProto:
+    """The graph of a branch, or with `turns` of a loop: one node, whose result is also what the next turn gets."""
+    here = [_value(name, (2, 4, 8)) for name in reads if name != "before"]
+    nodes, outputs = [helper.make_node(kind, reads, ["made"])], [_value("made", (2, 4, 8))]
+    if not turns:
+        return helper.make_graph(nodes, "inside", here, outputs)
+    goes_on = [helper.make_tensor_value_info(name, TensorProto.BOOL, []) for name in ("goes_on", "still")]
+    nodes.append(helper.make_node("Identity", ["goes_on"], ["still"]))
+    turn = helper.make_tensor_value_info("turn", TensorProto.INT64, [])
+    return helper.make_graph(nodes, "inside", [turn, goes_on[0], *here], [goes_on[1], *outputs])
+
+
+def _step() -> onnx.GraphProto:
+    row, made = _value("row", (4, 8)), _value("made", (4, 8))
+    return helper.make_graph([helper.make_node("Relu", ["row"], ["made"])], "inside", [row], [made])
+
+
+def _value(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+def _bytes(*shape: int) -> Any:
+    return np.random.default_rng(0).integers(-9, 9, shape, dtype=np.int8)
+
+
+_STEP = (np.float32(0.1), np.int8(0))
+_OF_QUANTISED = ("DequantizeLinear", "QLinearMatMul", "QLinearConv", "MatMulInteger", "ConvInteger")
+_NARROW = (TensorProto.BOOL, TensorProto.INT32, TensorProto.INT8, TensorProto.UINT8)
 _IMAGE = (1, 3, 6, 6)
 NODES: dict[str, Node] = {
     **dict.fromkeys(_UNARY, Node()),
@@ -95,7 +123,15 @@ NODES: dict[str, Node] = {
     "LSTM": Node((_floats(1, 24, 8), _floats(1, 24, 6)), {"hidden_size": 6}),
     "GRU": Node((_floats(1, 18, 8), _floats(1, 18, 6)), {"hidden_size": 6}),
     "RNN": Node((_floats(1, 6, 8), _floats(1, 6, 6)), {"hidden_size": 6}),
-    "QuantizeLinear": Node((np.float32(0.1), np.int8(0))), "DequantizeLinear": Node((np.float32(0.1), np.int8(0))),
+    "QuantizeLinear": Node(_STEP), "DequantizeLinear": Node(_STEP), "DynamicQuantizeLinear": Node(results=3),
+    "QLinearMatMul": Node((*_STEP, _bytes(8, 5), *_STEP, *_STEP)), "MatMulInteger": Node((_bytes(8, 5),)),
+    "QLinearConv": Node((*_STEP, _bytes(4, 3, 3, 3), *_STEP, *_STEP), shape=_IMAGE),
+    "ConvInteger": Node((_bytes(4, 3, 3, 3),), shape=_IMAGE),
+    "If": Node((np.array(True),), {"then_branch": _inside("Relu", ("before",)),
+                                   "else_branch": _inside("Neg", ("before",))}, alone=True),
+    "Loop": Node((np.array(2, np.int64), np.array(True), _floats(2, 4, 8)),
+                 {"body": _inside("Add", ("state", "before"), turns=True)}, alone=True),
+    "Constant": Node((), {"value_float": 0.5}, alone=True), "Scan": Node((), {"body": _step(), "num_scan_inputs": 1}),
     "Range": Node((np.float32(0), np.float32(8), np.float32(1)), alone=True),
     "ConstantOfShape": Node((_ints(2, 4, 8),), alone=True),
 }  # fmt: skip
@@ -135,8 +171,9 @@ def write(operator: str, path: Path) -> None:
     if operator in _OF_INTEGERS:
         nodes.append(helper.make_node("Cast", [given], ["whole"], name="whole", to=TensorProto.INT32))
         inputs = ["whole", *([constant(np.array(5, np.int32))] if operator != "BitwiseNot" else [])]
-    if operator == "DequantizeLinear":  # it reads integers only
-        nodes.append(helper.make_node("QuantizeLinear", inputs, ["quantised"], name="quantised"))
+    if operator in _OF_QUANTISED:  # they read integers only
+        step = [given, *map(constant, _STEP)]
+        nodes.append(helper.make_node("QuantizeLinear", step, ["quantised"], name="quantised"))
         inputs[0] = "quantised"
     results = [f"y{i}" for i in range(tried.results)]
     inputs = inputs[1:] if tried.alone else inputs
@@ -165,7 +202,7 @@ def _with_product_behind(
         found = last.output[0]
     sizes = tuple(dim.dim_value for dim in found.type.tensor_type.shape.dim)
     kind = found.type.tensor_type.elem_type
-    if kind in (TensorProto.BOOL, TensorProto.INT32) and sizes:
+    if kind in _NARROW and sizes:
         nodes.append(helper.make_node("Cast", results[:1], ["cast"], name="cast", to=TensorProto.FLOAT))
         results, kind = ["cast"], TensorProto.FLOAT
     if kind == TensorProto.FLOAT and sizes and all(sizes):
@@ -173,10 +210,6 @@ def _with_product_behind(
         nodes.append(helper.make_node("MatMul", [results[0], weight], ["behind"], name="behind"))
         return [_value("behind", (*sizes[:-1], 3))]
     return [helper.make_tensor_value_info(results[0], kind or TensorProto.FLOAT, sizes if kind else [None])]
-
-
-def _value(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
 def _model(graph: onnx.GraphProto) -> onnx.ModelProto:

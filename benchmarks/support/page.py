@@ -21,9 +21,10 @@ _HEAD = """# What is supported
 Each operation was tried: imported, given the default design, lowered and written as C++. `accelerator`: between two
 linear layers. `host`: in PyTorch, at the beginning or the end of a model, or in its middle, between two calls of the
 accelerator. `refused`: with the reason that the compiler gives. `penstock check MODEL` says the same of a whole model,
-layer by layer. Operands have fixed shapes; another form of the same operation may end otherwise. Quantised ONNX files
-(QDQ, QONNX) are computed bit for bit, but as float arithmetic on whole numbers: they do not become integer hardware as
-`--quantize w8a8` does.
+layer by layer. Operands have fixed shapes; another form of the same operation may end otherwise: branches and loops of
+ONNX are written out, and refused where their conditions or turns depend on the inputs. Quantised ONNX files (QDQ,
+QLinear, QONNX) are computed bit for bit, but as float arithmetic on whole numbers: they do not become integer hardware
+as `--quantize w8a8` does.
 
 `python -m benchmarks.support` writes this page anew (some minutes), with names of operations only those rows; a test
 holds it.
@@ -44,7 +45,7 @@ def try_one(section: str, operation: str) -> Outcome:
         return try_layer(operation)
     if section != "ONNX":
         return try_function(FUNCTIONS[section.removeprefix("PyTorch: ")][operation])
-    if operation not in OPERATORS and operation not in NODES:
+    if operation not in (*OPERATORS, *NODES):
         return Outcome(REFUSED, NOT_TRANSLATED)  # the importer knows it by its name alone
     with tempfile.TemporaryDirectory(prefix="penstock-support-") as folder:
         path = Path(folder) / "node.onnx"

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from onnx import numpy_helper, shape_inference, version_converter
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError, nearest
+from penstock.compiler.frontend.onnx_external import with_external_data
+from penstock.compiler.frontend.onnx_floats import in_float32
 from penstock.compiler.frontend.onnx_quantised import QONNX_DOMAINS, QONNX_VERSIONS
 from penstock.compiler.reference import OnnxReference, check_file
 
@@ -51,15 +53,23 @@ class OnnxFile:
     outputs: tuple[str, ...]
     nodes: tuple[onnx.NodeProto, ...]
     constants: dict[str, Array]
+    functions: Mapping[tuple[str, str], onnx.FunctionProto] = field(
+        default_factory=dict[tuple[str, str], onnx.FunctionProto]
+    )
+    """Of the file's own, by domain and name."""
+    notes: tuple[str, ...] = ()
 
 
 def read_onnx(reference: OnnxReference) -> OnnxFile:
     where = str(reference.path)
-    model = _at_a_known_version(_parse(reference.path), where)
+    model = _parse(reference.path)
+    with_external_data(_tensors(model), reference.path, MOST_ELEMENTS, MOST_BYTES)
+    model = _at_a_known_version(model, where)
     graph = model.graph
-    for tensor in _tensors(graph):
+    for tensor in _tensors(model):
         _check_tensor(tensor, where)
     _check_model(model, where)
+    note = in_float32(model, lambda tensor: _array(tensor, where))
     if graph.sparse_initializer:
         raise _refused("unsupported-dtype", "sparse weights", where, "weights are dense arrays", "store them dense")
     constants = {tensor.name: _array(tensor, where) for tensor in graph.initializer}
@@ -67,18 +77,46 @@ def read_onnx(reference: OnnxReference) -> OnnxFile:
     if not given or not graph.output:
         what = "has no inputs" if not given else "has no outputs"
         raise _refused("model-file", f"the graph {what}", where, "", "export a model that computes something")
-    known = sorted({d.dim_param for e in given for d in e.type.tensor_type.shape.dim if d.dim_param})
-    for name, _ in reference.dims:
-        if name not in known:
-            limit = f"open dims: {', '.join(known)}" if known else "its inputs have no open dims"
-            hint = nearest(name, known, "give a size to one of these" if known else "leave the option out")
-            raise _refused("model-reference", f"no input has a dim called {name!r}", where, limit, hint)
+    dims, batches = _sizes(given, reference)
     return OnnxFile(
-        inputs=tuple(_input(entry, dict(reference.dims), where) for entry in given),
+        inputs=tuple(_input(entry, dims, where) for entry in given),
         outputs=tuple(entry.name for entry in graph.output),
         nodes=tuple(graph.node),
         constants=constants,
+        functions={(f.domain, f.name): f for f in model.functions},
+        notes=(*([note] if note else []), *batches),
     )
+
+
+def _sizes(given: Sequence[onnx.ValueInfoProto], reference: OnnxReference) -> tuple[dict[str, int], list[str]]:
+    """Of dims that the file leaves open, by name: what the reference says; of first dims else 1, and a note."""
+    open_dims: dict[str, str] = {}
+    batches: dict[str, str] = {}
+    for entry in given:
+        for position, dim in enumerate(entry.type.tensor_type.shape.dim):
+            if not dim.HasField("dim_value"):
+                name = _dim_name(entry.name, position, dim)
+                open_dims[name] = f"dim {position} of {entry.name!r}"
+                if position == 0:
+                    batches.setdefault(name, open_dims[name])
+    for name, _ in reference.dims:
+        if name not in open_dims:
+            known = sorted(open_dims)
+            limit = f"open dims: {', '.join(known)}" if known else "its inputs have no open dims"
+            hint = nearest(name, known, "give a size to one of these" if known else "leave the option out")
+            raise _refused("model-reference", f"no input has a dim called {name!r}", str(reference.path), limit, hint)
+    said = dict(reference.dims)
+    notes = [
+        f"The file leaves {what} open: it is 1 here, and {reference.path.name}?{name}=8 makes it 8."
+        for name, what in batches.items()
+        if name not in said
+    ]
+    return dict.fromkeys(batches, 1) | said, notes
+
+
+def _dim_name(entry: str, position: int, dim: onnx.TensorShapeProto.Dimension) -> str:
+    """By which a reference gives it a size: its own, or the input's and its place."""
+    return dim.dim_param or f"{entry}.{position}"
 
 
 def _parse(path: Path) -> onnx.ModelProto:
@@ -113,7 +151,7 @@ def _at_a_known_version(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
                 "onnx-opset", f"the model uses version {entry.version} of {entry.domain}", where,
                 f"versions {QONNX_VERSIONS[0]} to {QONNX_VERSIONS[-1]} are known", "export it for version 1",
             )  # fmt: skip
-    for tensor in _tensors(model.graph):  # the converter is native code: it sees only what was checked
+    for tensor in _tensors(model):  # the converter is native code: it sees only what was checked
         _check_tensor(tensor, where)
     if version >= 13:
         return model
@@ -135,16 +173,23 @@ def _check_model(model: onnx.ModelProto, where: str) -> None:
         raise _damaged(where, _line(error)) from error
 
 
-def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor that the file stores, those in subgraphs included."""
-    yield from graph.initializer
-    for node in graph.node:
+def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Every tensor that the file stores, those in subgraphs and functions included."""
+    yield from model.graph.initializer
+    yield from _tensors_of_nodes(model.graph.node)
+    for function in model.functions:
+        yield from _tensors_of_nodes(function.node)
+
+
+def _tensors_of_nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.TensorProto]:
+    for node in nodes:
         for attribute in node.attribute:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
             for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _tensors(inner)
+                yield from inner.initializer
+                yield from _tensors_of_nodes(inner.node)
 
 
 def _names(graph: onnx.GraphProto) -> Iterator[Any]:
@@ -158,12 +203,6 @@ def _names(graph: onnx.GraphProto) -> Iterator[Any]:
 
 def _check_tensor(tensor: onnx.TensorProto, where: str) -> None:
     name = tensor.name or "a constant"
-    if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
-        raise _refused(
-            "onnx-external-data", f"{name!r} lies in another file", where,
-            "a model is one file, and no other file is opened for it",
-            "store it whole: onnx.save_model(model, path, save_as_external_data=False)",
-        )  # fmt: skip
     if any(size < 0 for size in tensor.dims) or math.prod(tensor.dims) > MOST_ELEMENTS:
         raise _refused(
             "onnx-tensor-size", f"{name!r} is declared with shape {tuple(tensor.dims)}", where,
@@ -186,16 +225,16 @@ def _input(entry: onnx.ValueInfoProto, dims: dict[str, int], where: str) -> Onnx
         name = _TYPE_NAMES.get(kind.elem_type, "of no known type") if held == "tensor_type" else held
         raise _refused(
             "unsupported-dtype", f"its values are {name}", where,
-            "inputs are float32, or int64, int32 or bool for what runs on the host", "export the model in float32",
+            "inputs are floats, or int64, int32 or bool for what runs on the host", "export the model in float32",
         )  # fmt: skip
     if not kind.HasField("shape"):
         raise _refused("dynamic-shape", "it has no shape", where, "all shapes are known at compile time", _FIX)
     shape: list[int] = []
     for position, dim in enumerate(kind.shape.dim):
-        size = dim.dim_value if dim.HasField("dim_value") else dims.get(dim.dim_param, -1)
+        size = dim.dim_value if dim.HasField("dim_value") else dims.get(_dim_name(entry.name, position, dim), -1)
         if not dim.HasField("dim_value") and size < 0:
             name = f"dim {position} ({dim.dim_param!r})" if dim.dim_param else f"dim {position}"
-            fix = f"give it a size: model.onnx?{dim.dim_param}=1, or {_FIX}" if dim.dim_param else _FIX
+            fix = f"give it a size: model.onnx?{_dim_name(entry.name, position, dim)}=1, or {_FIX}"
             raise _refused("dynamic-shape", f"{name} is dynamic", where, "all shapes are known at compile time", fix)
         if size < 1:
             raise _refused(

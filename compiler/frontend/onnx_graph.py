@@ -28,6 +28,8 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import (
     onnx_attention,
     onnx_functions,
+    onnx_integers,
+    onnx_learners,
     onnx_quantised,
     onnx_recurrent,
     onnx_resize,
@@ -38,14 +40,20 @@ from penstock.compiler.frontend import (
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.onnx_file import MOST_ELEMENTS, OnnxFile, OnnxInput, read_onnx
 from penstock.compiler.frontend.onnx_operators import OPERATORS, TORCH_TYPES, Call, NotTranslatableError, OnnxOperator
+from penstock.compiler.frontend.onnx_written_out import WritingOut
 from penstock.compiler.reference import OnnxReference
 
 SAMPLE_SEED = 0
+_NOTHING = torch.empty(())
+_AS_FLOAT = ":float32"
+"""Behind the name of a constant that is stored in integers."""
 _SHAPE_READERS = ("Shape", "Size", "EyeLike")
 assert onnx_shapes  # their operators are in the table
 assert onnx_recurrent
 assert onnx_attention
 assert onnx_functions
+assert onnx_integers
+assert onnx_learners
 assert onnx_resize
 assert onnx_selections
 assert onnx_windows
@@ -90,7 +98,7 @@ def load_onnx(reference: OnnxReference) -> LoadedModel:
     module = _Builder(file, reference.name).build()
     generator = torch.Generator().manual_seed(SAMPLE_SEED)
     inputs = tuple(_sample(entry, _most_entries(file, entry.name), generator) for entry in file.inputs)
-    return LoadedModel(reference.name, str(reference), module.eval(), inputs)
+    return LoadedModel(reference.name, str(reference), module.eval(), inputs, notes=file.notes)
 
 
 @dataclass
@@ -108,8 +116,9 @@ class _Builder:
         for entry in self.file.inputs:
             dtype = TORCH_TYPES[entry.dtype.name]
             self.shapes[entry.name] = torch.empty(entry.shape, dtype=dtype, device="meta")
+        inside = WritingOut(self.file.functions, self._known, self._shape, self.model)
         for position, node in enumerate(self.file.nodes):
-            self._take(node, node.name or f"{node.op_type}_{position}")
+            self._take(node, node.name or f"{node.op_type}_{position}", inside)
         self.module.input_names = [entry.name for entry in self.file.inputs]
         self.module.output_names = list(self.file.outputs)
         for name in self.file.outputs:
@@ -122,18 +131,27 @@ class _Builder:
         self.module.forward = _with_arguments(self.module, names)  # type: ignore[method-assign]
         return self.module
 
-    def _take(self, node: onnx.NodeProto, name: str) -> None:
-        """Compute the node now, if all that it takes is known; else make it a module."""
+    def _known(self, name: str) -> Array | None:
+        return self.constants[name].numpy() if name in self.constants else None
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        return tuple((self.constants.get(name, self.shapes.get(name, _NOTHING))).shape)
+
+    def _take(self, node: onnx.NodeProto, name: str, inside: WritingOut) -> None:
+        """Compute the node now, if all that it takes is known; else make it a module, or of what stands inside many."""
         where = f"node {name!r} of {self.model}"
+        if inside.holds_nodes(node):
+            for inner in inside.nodes(node, name):
+                self._take(inner, inner.name, inside)
+            return
         if node.op_type == "Constant":
             self.constants[node.output[0]] = _tensor(_constant(node, where), where)
             return
-        plain = node.domain in ("", "ai.onnx")
-        known_here = plain != (node.op_type in onnx_quantised.QONNX_OPERATORS)
-        known_here = known_here and (plain or (node.domain, node.op_type) in _QUANTISED)
-        operator = OPERATORS.get(node.op_type) if known_here else None
+        domain = "" if node.domain in ("", "ai.onnx") else f"{node.domain}."
+        quantised = (node.domain, node.op_type) in _QUANTISED
+        known_here = quantised or node.op_type not in onnx_quantised.QONNX_OPERATORS
+        operator = OPERATORS.get(("" if quantised else domain) + node.op_type) if known_here else None
         if operator is None:
-            domain = "" if plain else f"{node.domain}."
             raise PenstockError(
                 code="unsupported-op", what=f"the ONNX operator {domain}{node.op_type} is not supported", where=where,
                 hint="export the model without it, or do this step before or after the model",
@@ -149,6 +167,13 @@ class _Builder:
         call = Call({**attributes, "op": node.op_type}, known, len(given), sum(1 for x in node.output if x),
                     frozenset(i for i, x in enumerate(given) if not x))  # fmt: skip
         reads = [x for i, x in enumerate(given) if i not in operator.static and x]
+        if unknown := [x for x in reads if x not in self.constants and x not in self.shapes]:
+            raise PenstockError(
+                code="model-file", what=f"nothing makes {unknown[0]!r}, which {node.op_type} takes", where=where,
+                hint="check the model with onnx.checker",
+            )  # fmt: skip
+        if operator.in_floats:
+            reads = [self._in_floats(x) for x in reads]
         results = list(node.output)
         shapes = self._shapes(operator, call, reads, where)
         if all(x in self.constants for x in reads) or node.op_type in _SHAPE_READERS:
@@ -162,6 +187,14 @@ class _Builder:
         for x in reads:
             if x in self.constants and x not in self.module.parameter_paths:
                 self.module.parameter_paths[x] = _place(self.module, x.split("."), self.constants[x])
+
+    def _in_floats(self, name: str) -> str:
+        """The name under which a constant is there in float32."""
+        value = self.constants.get(name)
+        if value is None or value.is_floating_point():
+            return name
+        self.constants[f"{name}{_AS_FLOAT}"] = value.to(torch.float32)
+        return f"{name}{_AS_FLOAT}"
 
     def _check_static(
         self, node: onnx.NodeProto, operator: OnnxOperator, given: list[str], known: dict[int, Array], where: str
@@ -262,6 +295,7 @@ def _place(root: nn.Module, path: list[str], value: nn.Module | Tensor) -> str:
 
 def _free_name(parent: nn.Module, name: str) -> str:
     name = re.sub(r"[^\w:+-]", "_", name) or "_"
+    name = f"{name}_" if keyword.iskeyword(name) else name
     free, number = name, 2
     while hasattr(parent, free):
         free = f"{name}_{number}"

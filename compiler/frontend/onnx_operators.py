@@ -62,7 +62,7 @@ class Call:
 
 TORCH_TYPES = {
     "float32": torch.float32, "int32": torch.int32, "int64": torch.int64, "bool": torch.bool,
-    "int8": torch.int8, "uint8": torch.uint8,
+    "int8": torch.int8, "uint8": torch.uint8, "int16": torch.int16, "uint16": torch.uint16,
 }  # fmt: skip
 Translation = Callable[[Call, Inputs], Result]
 
@@ -73,17 +73,19 @@ class OnnxOperator:
     static: tuple[int, ...] = ()
     limit: str = "shapes, axes and bounds are known at compile time"
     """Why its static inputs are constants."""
+    in_floats: bool = False
+    """Whether it computes with whole numbers in float32, so that weights of few bits enter as such."""
 
 
 OPERATORS: dict[str, OnnxOperator] = {}
 
 
 def operator(
-    *names: str, static: tuple[int, ...] = (), limit: str = OnnxOperator.limit
+    *names: str, static: tuple[int, ...] = (), limit: str = OnnxOperator.limit, in_floats: bool = False
 ) -> Callable[[Translation], Translation]:
     def register(function: Translation) -> Translation:
         for name in names:
-            OPERATORS[name] = OnnxOperator(function, static, limit)
+            OPERATORS[name] = OnnxOperator(function, static, limit, in_floats)
         return function
 
     return register

@@ -12,11 +12,15 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 from torch import nn
 
 from penstock.compiler.program import Program
 
-TYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "float64": TensorProto.DOUBLE}
+TYPES = {
+    "float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "float64": TensorProto.DOUBLE,
+    "float16": TensorProto.FLOAT16, "int16": TensorProto.INT16,
+}  # fmt: skip
 
 
 def export(module: nn.Module, inputs: tuple[torch.Tensor, ...], path: Path, **options: Any) -> Path:
@@ -55,6 +59,13 @@ def graph(
 def save(model: onnx.ModelProto, path: Path) -> Path:
     path.write_bytes(model.SerializeToString())
     return path
+
+
+def evaluated(model: onnx.ModelProto, given: dict[str, Any], *private: type[OpRun]) -> list[np.ndarray]:
+    """What the ONNX project's own evaluator answers; `private` are operators that it does not have."""
+    answers = ReferenceEvaluator(model, new_ops=list(private)).run(None, given)
+    assert isinstance(answers, list)
+    return [np.asarray(answer) for answer in answers]
 
 
 def reference_answers(path: Path, program: Program) -> list[np.ndarray]:

@@ -283,9 +283,21 @@ def test_shapes_that_the_graph_computes_are_known_at_compile_time(tmp_path: Path
 
 
 def test_a_dim_that_the_file_leaves_open_can_be_given(tmp_path: Path) -> None:
-    path = save(graph([node("Relu", "x")], {"x": ("batch", 4)}, ["y"]), tmp_path / "net.onnx")
-    assert import_model(f"{path}?batch=3").signature.inputs[0].shape == (3, 4)
-    with pytest.raises(PenstockError, match=r"input 'x' of .*dim 0 \('batch'\) is dynamic.*model.onnx\?batch=1"):
+    path = save(graph([node("Relu", "x")], {"x": (2, "steps")}, ["y"]), tmp_path / "net.onnx")
+    assert import_model(f"{path}?steps=3").signature.inputs[0].shape == (2, 3)
+    with pytest.raises(PenstockError, match=r"input 'x' of .*dim 1 \('steps'\) is dynamic.*model.onnx\?steps=1"):
         import_model(str(path))
     with pytest.raises(PenstockError, match="no input has a dim called 'rows'"):
         import_model(f"{path}?rows=3")
+
+
+@pytest.mark.parametrize(("first", "name"), [("batch", "batch"), (None, "x.0")])
+def test_an_open_first_dim_is_a_batch_of_one_unless_the_reference_says_more(
+    first: str | None, name: str, tmp_path: Path
+) -> None:
+    path = save(graph([node("Relu", "x")], {"x": (first, 4)}, ["y"]), tmp_path / "net.onnx")
+    program = import_model(str(path))
+    assert program.signature.inputs[0].shape == (1, 4)
+    assert program.notes == (f"The file leaves dim 0 of 'x' open: it is 1 here, and net.onnx?{name}=8 makes it 8.",)
+    given = import_model(f"{path}?{name}=3")
+    assert (given.signature.inputs[0].shape, given.notes) == ((3, 4), ())
