@@ -6,15 +6,18 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from penstock.compiler.errors import PenstockError
 from penstock.db.schema.states import RunState
 from penstock.services.api.app import create_app
 from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.settings import Settings
+from penstock.services.steps.bodies.kernel import MOST_ANSWER_BYTES, read_answer
 from penstock.services.supervisor.postgres import EmbeddedPostgres
 from tests.api.conftest import served
 from tests.fixtures.service import Service, fresh_service
@@ -164,3 +167,18 @@ def test_hostile_sources_are_refused_behind_the_fence(running: Service, client: 
     assert HOSTILE[text] in said
     assert "root:" not in said
     assert run["error"]["where"].startswith("k.cpp:")
+
+
+@pytest.mark.parametrize(
+    ("left", "why"),
+    [
+        ("[" * 100_000, "no JSON"), ("", "no JSON"), ("[]", "no object"), ('{"compared": 3}', "different is no count"),
+        ('{"compared": "3", "different": []}', "compared is no count"), (" " * (MOST_ANSWER_BYTES + 1), "bytes"),
+    ],
+    ids=str.split("nested empty list half words long"),
+)  # fmt: skip
+def test_what_a_kernel_leaves_in_the_place_of_an_answer_is_none(tmp_path: Path, left: str, why: str) -> None:
+    (tmp_path / "values.json").write_text(left)
+    with pytest.raises(PenstockError, match=why) as raised:
+        read_answer(tmp_path / "values.json", "the comparison of both sources", "k.cpp", ("compared", "different"))
+    assert raised.value.code == "kernel-answer"

@@ -83,8 +83,10 @@ class Behind:
         if result.exit_code == NO_FENCE:
             return _no_fence(self.subject, result.tail.strip()[-500:])
         stage, smaller = (_STAGE.findall(result.tail) or [("", "make the model smaller")])[-1]
-        what = f"{self.subject} {result.describe()}" + (f", at the stage '{stage}'" if stage else "")
-        if result.exit_code == 128 + signal.SIGXCPU or result.outcome is ToolOutcome.TIMEOUT:
+        computed = result.exit_code == 128 + signal.SIGXCPU  # which nothing but the limit of its own sends it
+        ended = f"computed too long and was stopped after {result.seconds:.1f} s" if computed else result.describe()
+        what = f"{self.subject} {ended}" + (f", at the stage '{stage}'" if stage else "")
+        if computed or result.outcome is ToolOutcome.TIMEOUT:
             return PenstockError(
                 code="import-time", what=what,
                 limit=f"it may compute for {self.limits.cpu_seconds} s, and take {self.limits.seconds:.0f} s beside "

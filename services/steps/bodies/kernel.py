@@ -10,7 +10,8 @@ import io
 import json
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from penstock.compiler.errors import PenstockError
@@ -46,6 +47,8 @@ _WORDS = {
     "look": "the look at the kernel", "improve": "the exploration of the kernel",
     "compare": "the comparison of both sources",
 }  # fmt: skip
+_COUNTS = ("compared", "different")
+MOST_ANSWER_BYTES = 64 << 20
 _MOST_CODE = 200_000
 """Characters of a source that its page shows; the package has all of it."""
 
@@ -277,7 +280,30 @@ def _run(
         find_compiler() if text is not None else "",
     )  # fmt: skip
     out = behind.run(context, watch)
-    return {name: json.loads((out / name).read_bytes()) for name in outputs}
+    source, counts = context.model.source, _COUNTS if do == "compare" else ()
+    return {name: read_answer(out / name, _WORDS[do], source, counts) for name in outputs}
+
+
+def read_answer(path: Path, subject: str, where: str, counts: Sequence[str] = ()) -> dict[str, Any]:
+    """What a command gave out. A comparison executes the kernel, which may leave anything in its place."""
+    why, said = "", cast("Any", None)
+    if path.stat().st_size > MOST_ANSWER_BYTES:
+        why = f"it has {path.stat().st_size:,} bytes"
+    else:
+        try:
+            said = json.loads(path.read_bytes())
+        except (ValueError, RecursionError):
+            why = "it is no JSON"
+    if not why and not isinstance(said, dict):
+        why = "it is no object"
+    why = why or next((f"{name} is no count" for name in counts if not isinstance(said.get(name), int)), "")
+    if why:
+        raise PenstockError(
+            code="kernel-answer", what=f"{subject} left something else than its answer: {why}", where=where,
+            limit=f"an object of JSON, at most {MOST_ANSWER_BYTES >> 20} MiB",
+            hint="a kernel computes from its arguments and writes to them alone",
+        )  # fmt: skip
+    return cast("dict[str, Any]", said)
 
 
 def _trials(context: StepContext) -> int:
