@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.web import text
 from penstock.web.dataflow_view import FlowGraph
 from penstock.web.kernel_flow import view_kernel_flow
 from penstock.web.text import Document
@@ -211,9 +212,10 @@ def _lines(source: str, found: Document) -> tuple[SourceLine, ...]:
         line = _line_of(fifo["where"])
         if line is not None:
             notes.setdefault(line, []).append(f"{fifo['name']}: depth {fifo['depth']:,}, needs {fifo['needed']:,}")
+    lines = text.shown_code(source).removesuffix("\n").split("\n") if source else []
     return tuple(
         SourceLine(number, line, tuple(dict.fromkeys(notes.get(number, ())))[:6], number in limits)
-        for number, line in enumerate(source.splitlines(), 1)
+        for number, line in enumerate(lines, 1)
     )
 
 

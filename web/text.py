@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -9,7 +10,14 @@ from typing import Any
 Document = Mapping[str, Any]
 """What the API says, as JSON; pages show parts of it."""
 
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+"""Characters that do not show, or that turn or hide what stands beside them."""
 _SIZES = ("B", "kB", "MB", "GB", "TB")
+
+
+def shown_code(source: str) -> str:
+    """Somebody's source as a compiler reads it: what is not seen in it, or makes it read otherwise, is written out."""
+    return _UNSEEN.sub(lambda found: f"<U+{ord(found[0]):04X}>", source.replace("\r\n", "\n"))
 
 
 def of_area(evidence: str) -> str:

@@ -87,7 +87,7 @@ def view_trial(
         params=tuple(row for row in params if row.differs) if other else params,
         same=tuple(row for row in params if not row.differs) if other else (),
         kernels=tuple(_kernel(name, kernels[name]) for name in list(kernels)[:MOST_KERNELS]),
-        source=str(design.get("source") or ""),
+        source=text.shown_code(str(design.get("source") or "")),
         changed=tuple(map(str, design.get("changes") or ())),
         other=other["number"] if other else None,
         other_is="" if other is None else "chosen" if other["chosen"] else "best so far",

@@ -37,6 +37,15 @@ def test_what_limits_a_loop_stands_at_its_line(record: dict[str, Any]) -> None:
     assert sum(row.limits for row in view.before.lines) == view.before.slow
 
 
+def test_a_source_is_shown_as_a_compiler_reads_it(record: dict[str, Any]) -> None:
+    """What turns the direction of a line would show it as another one; what a terminal obeys does not show at all."""
+    odd = "int a; /* \u202e } \u2066 */\r\nint b; \x0c// \x1b[2J\n\tint c;\n"
+    view = view_kernel_run({**record, "sent": odd})
+    assert [line.text for line in view.before.lines] == [
+        "int a; /* <U+202E> } <U+2066> */", "int b; <U+000C>// <U+001B>[2J", "\tint c;",
+    ]  # fmt: skip
+
+
 def test_tasks_say_whom_they_wait_for(record: dict[str, Any]) -> None:
     view = view_kernel_run(record)
     waits = {task.name: task.waits for task in view.before.tasks}
