@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
-from penstock.dse.lanes.walks import KernelWalk
+from penstock.compiler.dialects.types import tensor_bits
+from penstock.dse.lanes.walks import SOME, KernelWalk
 
 
 def leader_of(op: TensorOp, graph: Graph) -> TensorOp | None:
@@ -65,3 +66,33 @@ def _prefix(outer: tuple[int, ...], known: Mapping[int, int]) -> tuple[int, ...]
             break
         prefix.append(known[d])
     return tuple(prefix)
+
+
+def flowing(walks: Mapping[str, KernelWalk], large: Mapping[str, Sequence[int]], graph: Graph) -> dict[str, KernelWalk]:
+    """The walks when every kernel takes in what the one before it makes as it comes, as far as its weights pass once.
+
+    What comes slice by slice along one of a kernel's dims is walked along it, of several what is larger: the results go
+    on so, or, along a reduction, they are all there at its end. A kernel to which nothing comes so walks its first dim.
+    Where a tensor is `large`, with the dims along which it lies, only these are walked slowly: along others it would be
+    sent again.
+    """
+    found = dict(walks)
+    slices: dict[str, int | None] = {}
+    for op in graph.operations:
+        walked = [d for d, trip in enumerate(op.trips) if trip > 1]
+        mine = [d for d in walked if d in large.get(op.layer, walked)] or walked
+        coming = [
+            dim
+            for value in sorted(op.inputs, key=tensor_bits, reverse=True)
+            if (producer := graph.makers.get(value)) is not None
+            for dim, theirs in shared_dims(op, producer).items()
+            if theirs == slices[producer.layer] and dim in mine
+        ]
+        along = next(iter([*coming, *(d for d in mine if d not in op.reductions), *mine]), None)
+        summed = along in op.reductions
+        slices[op.layer] = None if summed else along
+        if op.layer in found and along is not None and not found[op.layer].frame:
+            few = SOME if summed and op.trips[along] > SOME else 1
+            follows = bool(coming) and len(walked) > 1  # of slices that come one after the other, few at once
+            found[op.layer] = replace(found[op.layer], outer=(along,), most=few if follows else None)
+    return found

@@ -30,8 +30,8 @@ from penstock.dse.lanes.mixing import (
     slowest_running_sum,
 )
 from penstock.dse.lanes.neighbours import leader_of, shared_dims
-from penstock.dse.lanes.stores import Stores, passing_by, stands_still, walked_frames
-from penstock.dse.lanes.walks import KernelWalk, kernel_design, walks_of, walks_of_one
+from penstock.dse.lanes.stores import Stores, large_operands, passing_by, stands_still, walked_frames
+from penstock.dse.lanes.walks import KernelWalk, kernel_design, walks_of, walks_of_one, with_some_lanes
 
 Sizes = Mapping[int, int]
 """What dims are padded to, by the number of a class of dims that are walked together."""
@@ -123,8 +123,10 @@ class Fitter:
         if op.layer not in self.frames and stands_still(op, self.graph, self.weights):
             own = [d for d in projected_dims(op.result_map) if d is not None and d not in self._all_frames[op.layer]]
             plain = KernelWalk(tuple(own[:1]))
-            return [plain] if self._all_frames[op.layer] else [plain, *walks_of_one(op, own[:1])]
-        return list(walks_of(op, self.frames.get(op.layer, ()))) or [KernelWalk(())]
+            found = [plain] if self._all_frames[op.layer] else [plain, *walks_of_one(op, own[:1])]
+        else:
+            found = list(walks_of(op, self.frames.get(op.layer, ()))) or [KernelWalk(())]
+        return [*found, *with_some_lanes(op)] if op.layer in self.large else found
 
     @cached_property
     def _all_frames(self) -> Mapping[str, tuple[int, ...]]:
@@ -250,6 +252,14 @@ class Fitter:
         return {} if load_platform(self.platform).has_array_arguments else passing_by(self.graph, self.weights)
 
     @cached_property
+    def large(self) -> Mapping[str, tuple[int, ...]]:
+        """Of kernels that walk no frame: the loops along a large tensor of external memory that it uses again."""
+        if load_platform(self.platform).has_array_arguments:
+            return {}
+        found = large_operands(self.graph, self.weights)
+        return {layer: dims for layer, dims in found.items() if not self._all_frames[layer]}
+
+    @cached_property
     def _frame_lanes(self) -> Mapping[str, Mapping[int, tuple[int, ...]]]:
         """Of dims that cannot have all lanes, those that they can have."""
         return frame_lanes(self.graph)
@@ -304,10 +314,10 @@ class Fitter:
             walk = self._walk(op, walks)
             bindings = self._mixed(op, walk, lanes[op.layer], changes)
             if leader is None:
-                rest = self._rest(op, walk, lanes[op.layer], changes)
+                rest, large = self._rest(op, walk, lanes[op.layer], changes), self.large.get(op.layer, ())
                 kernels[op.layer] = kernel_design(
                     op, self.trips(op, sizes), unroll, walks[op.layer], rest, self.weights.at(op.layer), bindings,
-                    self.largest_tile,
+                    self.largest_tile, large, bool(large) or op.layer in self._brought,
                 )  # fmt: skip
                 continue
             made, dims = kernels[leader.layer], shared_dims(op, leader)

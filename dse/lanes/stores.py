@@ -95,3 +95,17 @@ def passing_by(graph: Graph, stores: Stores) -> Mapping[str, tuple[int, ...]]:
         if large:
             found[op.layer] = tuple(sorted({d for dims in large for d in dims}))
     return found
+
+
+def large_operands(graph: Graph, stores: Stores) -> Mapping[str, tuple[int, ...]]:
+    """The loops of kernels along the largest tensor that external memory brings, where a large one is used again."""
+    found: dict[str, tuple[int, ...]] = {}
+    for op in graph.operations:
+        sizes: dict[tuple[int, ...], int] = {}
+        for value, layout in zip(op.inputs, op.operand_maps, strict=True):
+            if value in graph.arguments and not (graph.is_param(value) and stores.at(op.layer) == "rom"):
+                dims = tuple(sorted({d for d in projected_dims(layout) if d is not None}))
+                sizes[dims] = prod(op.trips[d] for d in dims)
+        if sizes and op.work > max(sizes.values()) >= _LARGE:
+            found[op.layer] = max(sizes, key=lambda dims: sizes[dims])
+    return found

@@ -13,6 +13,9 @@ from penstock.dse.lanes.alignment import divisors
 
 FEW = (1, 2, 4, 8)
 """Lanes along the outermost dim that are few enough to say so."""
+SOME = 32
+"""Lanes along it with which a kernel whose weights pass once still takes in what the one before it makes as it comes:
+with fewer along a reduction, its partial sums would lie in words so much wider."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,11 @@ def walks_of_one(op: TensorOp, but: Sequence[int]) -> Iterator[KernelWalk]:
             yield KernelWalk((d,), most=most)
 
 
+def with_some_lanes(op: TensorOp) -> Iterator[KernelWalk]:
+    """One reduction outermost, of which a kernel takes in slices that are neither few elements nor many."""
+    yield from (KernelWalk((d,), most=SOME) for d in op.reductions if op.trips[d] > SOME)
+
+
 def kernel_design(
     op: TensorOp,
     trips: Sequence[int],
@@ -75,10 +83,14 @@ def kernel_design(
     weights: WeightStore,
     bindings: dict[str, str],
     largest_tile: int | None = None,
+    large: Sequence[int] = (),
+    whole_words: bool = False,
 ) -> KernelDesign:
     """The design record of a walk. A partial sum rests for at least `rest` iterations before it is added to again.
 
-    With `largest_tile` dims are not walked whole inside the outermost ones, but in tiles up to that size.
+    With `largest_tile` dims are not walked whole inside the outermost ones, but in tiles up to that size. Of a
+    `large` tensor that external memory brings, other dims than its own are innermost, so that it passes evenly, and
+    once. For `whole_words` so many partial sums rest that words, of powers of two, can be of as many ports as needed.
     """
     steps = [trip // lanes for trip, lanes in zip(trips, unroll, strict=True)]
     inside = [1 if d in walk.outer else count for d, count in enumerate(steps)]
@@ -94,7 +106,12 @@ def kernel_design(
             if resting >= rest:
                 break
             wanted = -(-rest // resting)
-            inside[d] = min(n for n in range(1, steps[d] + 1) if steps[d] % n == 0 and (n >= wanted or n == steps[d]))
+            enough = [n for n in divisors(steps[d]) if n >= wanted] or [steps[d]]
+            whole = [n for n in enough if whole_words and n & (n - 1) == 0 and n < 2 * wanted]
+            inside[d] = min(whole or enough)
     tile = tuple(count * lanes for count, lanes in zip(inside, unroll, strict=True))
-    order = (*walk.outer, *(d for d in range(len(op.trips)) if d not in walk.outer))
+    inner = sorted(
+        (d for d in range(len(op.trips)) if d not in walk.outer), key=lambda d: bool(large) and d not in large
+    )
+    order = (*walk.outer, *inner)
     return KernelDesign(tile, tuple(unroll), order, weights, bindings)

@@ -106,7 +106,7 @@ class _Descent:
             if not found or (
                 len(self.seen) < self.most * _WORTH_ANOTHER and not self._is_enough(min(found, key=_rank))
             ):
-                found.append(self._descend(start, rounds))
+                found.append(self._descend(start, rounds, anchored=not self._flows(start)))
         return Descended(self._seen_to_run(self._elsewhere(min(found, key=_rank))), len(self.seen))
 
     def only_walks(self, start: Params) -> Evaluation | None:
@@ -188,6 +188,7 @@ class _Descent:
                     found.append(evaluation)
         if found and IN_TURN in self.choices:
             best = min(found, key=_rank)
+            best = self._best_of(self._flowing(best), best)
             found += [best for best in [self._best_of(self._shared_out(best), best)] if best not in found]
         if not found:
             raise PenstockError(
@@ -195,6 +196,16 @@ class _Descent:
                 where=self.evaluator.program.name, hint="take a larger platform, or relax the limits",
             )  # fmt: skip
         return sorted(found, key=_rank)
+
+    def _flowing(self, best: Evaluation) -> Iterator[State]:
+        """Walks with which each kernel takes in what the one before it makes as it comes, and weights pass once."""
+        walks = self.fitting.flowing(self.space.settings(best.params))
+        yield from ({**best.params, **walks, IN_TURN: in_turn} for in_turn in self.choices[IN_TURN] if walks)
+
+    def _flows(self, start: Evaluation) -> bool:
+        """Whether walks fall in with each other already, and need no anchor for that."""
+        walks = self.fitting.flowing(self.space.settings(start.params)) if IN_TURN in self.choices else {}
+        return bool(walks) and all(start.params[name] == value for name, value in walks.items())
 
     def _with_best_multipliers(self, state: State) -> State:
         """A state with whatever products are best built of, where there is a choice."""

@@ -18,9 +18,10 @@ from penstock.compiler.schedule import OperatorLibrary, implementations
 from penstock.dse.lanes.binding import ADDERS, PARAMETERS, bindable, operand_bits
 from penstock.dse.lanes.costs import KnownLanes
 from penstock.dse.lanes.factors import useful_factors
+from penstock.dse.lanes.neighbours import flowing
 from penstock.dse.lanes.pacing import MOST_PADDING, NO_PADDING, Fitter, Sizes
 from penstock.dse.lanes.stores import Stores
-from penstock.dse.lanes.walks import FEW, KernelWalk
+from penstock.dse.lanes.walks import FEW, SOME, KernelWalk
 
 FITTED = "fitted"
 SHARE = "limit_share"
@@ -32,7 +33,7 @@ WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED = "walk", "favour", "built", "burst"
 FAVOURS = (50, 70, 100, 140, 200)
 BURSTS = ("as-paced", "2x", "4x", "8x", "whole")
 _MIXED = "mixed-"
-CAPPED = {None: "", 1: "-fine", **{n: f"-by{n}" for n in FEW[1:]}}
+CAPPED = {None: "", 1: "-fine", **{n: f"-by{n}" for n in (*FEW[1:], SOME)}}
 """How a walk says that its outermost dim has few lanes."""
 _PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0), (IN_TURN, False)}
 MOST_FITTED = 48
@@ -195,6 +196,15 @@ class Fitting:
         """The parameters that say which dims each kernel walks slowly."""
         found = {f"{WALK}.{layer}": walk_name(walk) for layer, walk in walks.items()}
         return {name: value for name, value in found.items() if value in self.choices.get(name, ())}
+
+    def flowing(self, settings: FittedSetting) -> dict[str, str]:
+        """The parameters of walks with which what is made is taken in as it comes, and weights pass once.
+
+        None where no large tensor that external memory brings is used again: then nothing has to pass evenly.
+        """
+        if not self.fitter.large:
+            return {}
+        return self.named(flowing(self.walks(settings), self.fitter.large, self.graph))
 
     def mixed(self) -> dict[str, str]:
         """The parameters that let every kernel have adders of both kinds; none where kernels have none of their own."""

@@ -1,0 +1,113 @@
+"""Walks on which every kernel takes in what the one before it makes as it comes, and weights pass once."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.plan.parts import Loading
+from penstock.compiler.plan.planner import Planner
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.lanes.walks import SOME
+from penstock.dse.search import descent
+from penstock.dse.search.start import starting_settings
+from penstock.dse.space.fitted import IN_TURN, WALK
+from penstock.dse.space.tiling import TilingOptions
+from penstock.profiling.simulated import simulate_design
+from tests.compiler.designs import Dense, build_network
+
+ROWS, WIDE = 16, 256
+
+
+def feed_forward(rows: int | None = ROWS) -> Evaluator:
+    """Two products whose weights are streamed."""
+    layers = (Dense(2 * WIDE, True, True), Dense(WIDE, True, False))
+    program = build_network("int8", rows, WIDE, layers, seed=1)
+    return Evaluator.create(program, "u55c", options=TilingOptions(weights="stream"))
+
+
+def products(evaluator: Evaluator) -> tuple[TensorOp, ...]:
+    return tuple(op for op in evaluator.space.graph.operations if op.reductions)
+
+
+def test_what_comes_slice_by_slice_is_summed_up_as_it_comes() -> None:
+    evaluator = feed_forward()
+    settings = evaluator.space.fitted_setting()
+    walks = evaluator.space.fitting.flowing(evaluator.space.settings(settings))
+    first, second = (op.layer for op in products(evaluator))
+    assert walks[f"{WALK}.{first}"] == "1", "its own columns: along rows its weights would be sent again"
+    assert walks[f"{WALK}.{second}"] == f"2-by{SOME}", "what the first one makes, some of it at once"
+
+    plain, flowing = (
+        evaluator.evaluate({**settings, **more, IN_TURN: True, "limit_share": 40}).design for more in ({}, walks)
+    )
+    times = {}
+    for name, design in (("plain", plain), ("flowing", flowing)):
+        network = evaluator.assembler.network(design)
+        found = simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=dict(design.fifo_depths))
+        times[name] = found.latency
+        ends = [found.processes[task.name] for task in network.tasks if task.name in (first, second)]
+        if name == "flowing":
+            apart = ends[1].end - ends[0].end
+            assert apart < ends[1].busy / 4, "the second product ends soon after the first"
+    assert times["flowing"] < times["plain"]
+
+
+def test_weights_pass_once_and_evenly() -> None:
+    """Rows that meet the same weights are innermost, so that no more of these are kept than one iteration takes."""
+    evaluator = feed_forward()
+    settings = evaluator.space.fitted_setting()
+    walks = evaluator.space.fitting.flowing(evaluator.space.settings(settings))
+    design = evaluator.evaluate({**settings, **walks}).design
+    (kernel,) = Planner(evaluator.space.graph, evaluator.platform).plan(design).kernels
+    assert kernel.parts
+    for op in products(evaluator):
+        assert design.kernels[op.layer].order[-1] == 0, "rows"
+        network = evaluator.assembler.network(design)
+        task = next(task for task in network.tasks if task.name == op.layer)
+        weights = max(
+            (p for nest in task.nests for p in nest.ports if p.kind == "stream" and p.direction == "read"),
+            key=lambda port: port.bits * port.tokens,
+        )
+        assert weights.bits * weights.tokens == 8 * prod(op.trips[1:]), "each of them once"
+
+
+def test_a_search_begins_with_them_where_they_are_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descent, "_MOST_TRIED", 24)
+    evaluator = feed_forward()
+    settings = evaluator.space.fitted_setting()
+    walks = evaluator.space.fitting.flowing(evaluator.space.settings(settings))
+    best = evaluator.evaluate(starting_settings(evaluator)[0][0])
+    for in_turn in (False, True):
+        assert best.values <= evaluator.evaluate({**settings, **walks, IN_TURN: in_turn}).values
+
+
+def test_words_are_as_wide_as_a_reader_needs_banks() -> None:
+    """A bank sustains 49 of the 64 bytes of a port: 1,024 lanes need 21 of them, so 32, and words of two tokens."""
+    program = build_network("int8", None, 1024, (Dense(3 * 1024, False, False),), seed=1)
+    options = TilingOptions(weights="stream")
+    evaluator = Evaluator.create(program, "u55c", clock_mhz=250.0, options=options)
+    design = evaluator.evaluate({**evaluator.space.fitted_setting(), "limit_share": 20}).design
+    (op,) = products(evaluator)
+    kernel = design.kernels[op.layer]
+    assert prod(kernel.unroll) == 1024
+    (parts,) = Planner(evaluator.space.graph, evaluator.platform).plan(design).kernels
+    loads = [part for part in parts.parts if isinstance(part.does, Loading)]
+    assert max(len(part.ports) for part in loads) == 32
+    steps = prod(op.trips) // 1024
+    network = evaluator.assembler.network(design)
+    found = simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=dict(design.fifo_depths))
+    assert found.processes[op.layer].busy < steps * 1.01
+    assert found.latency < steps * 1.2
+
+
+def test_one_row_has_nothing_that_would_pass_again() -> None:
+    """Then walks are searched as ever, and no kernel has another order inside."""
+    evaluator = feed_forward(None)
+    settings = evaluator.space.fitted_setting()
+    assert evaluator.space.fitting.flowing(evaluator.space.settings(settings)) == {}
+    walks = [value for name, values in evaluator.space.choices.items() if name.startswith(WALK) for value in values]
+    assert walks
+    assert not any(str(walk).endswith(f"-by{SOME}") for walk in walks)
