@@ -194,6 +194,15 @@ class AddressPlanner:
             return False
         return not any(product.part.level < at <= total.level for at in self.blocks)
 
+    def _begun_with(self, guard: KernelValue) -> set[int]:
+        """Counters whose first iteration a condition asks for, with that of all inside them: where outer values are
+        made. One that holds for every iteration of an inner loop is a block of that loop's own."""
+        first = {self.position[c] for c, at in pinned(guard).items() if at == 0 and c in self.position}
+        inner = len(self.counters)
+        while inner - 1 in first:
+            inner -= 1
+        return first & set(range(inner, len(self.counters)))
+
     def _first_blocks(self, item: Pipeline | Straight) -> set[int]:
         """Counters (by position) in whose first iteration alone something happens: a basic block of its own, which
         parts what is computed before the inner loop from what is computed in it."""
@@ -210,7 +219,9 @@ class AddressPlanner:
             if begins and node.guard in item.sunk and node.args[0].constant:
                 begun.add((node.array, *(a.linear for a in node.args[1:])))
                 continue
-            found.update(self.position[c] for c, at in pinned(node.guard).items() if at == 0 and c in self.position)
+            found.update(self._begun_with(node.guard))
+            if node.guard not in item.sunk:  # a condition in the innermost loop's body parts that from what is around
+                found.add(len(item.counters) - 1)
         innermost: Counter = item.counters[-1]
         for node in self.accesses:
             word = (node.array, *(a.linear for a in node.args))

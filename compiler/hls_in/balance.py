@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter as Count
-from collections.abc import Callable
+from typing import Protocol
 
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 
 
-def balance(graph: ValueGraph, comes_back: Callable[[KernelValue, int], bool]) -> None:
+class SumParts(Protocol):
+    """What a pipeline says of the parts of its sums."""
+
+    def comes_back(self, part: KernelValue) -> bool:
+        """Whether a part is what the iteration before has left."""
+        ...
+
+    def must_be_last(self, part: KernelValue, parts: int) -> bool:
+        """Whether the II that was asked for can only be met if this part of so many is added last."""
+        ...
+
+
+def balance(graph: ValueGraph, asked: SumParts) -> None:
     """Rebuild every sum of floats whose parts nobody else uses: neighbours are added first, level by level.
 
-    `comes_back(part, parts)`: the II that was asked for can only be met if this part of so many is added last.
+    What comes back from the iteration before stands in the first pair of the second half, and halves are halved again;
+    with two others it is added last, by the usual adder.
     """
     uses = Count[KernelValue]()
     summed: set[KernelValue] = set()
@@ -33,8 +46,9 @@ def balance(graph: ValueGraph, comes_back: Callable[[KernelValue, int], bool]) -
             continue
         leaves, inner = _leaves(root, summed)
         if len(leaves) > 2:
-            last = [leaf for leaf in leaves if comes_back(leaf, len(leaves))][:1]
-            _rebuild(graph, root, [leaf for leaf in leaves if leaf not in last], inner, last)
+            for node in inner[1:]:
+                node.op = "dead"
+            root.args = _halves(graph, root, leaves, asked)
 
 
 def _leaves(root: KernelValue, summed: set[KernelValue]) -> tuple[list[KernelValue], list[KernelValue]]:
@@ -51,17 +65,35 @@ def _leaves(root: KernelValue, summed: set[KernelValue]) -> tuple[list[KernelVal
     return leaves, inner
 
 
-def _rebuild(
-    graph: ValueGraph, root: KernelValue, level: list[KernelValue], inner: list[KernelValue], last: list[KernelValue]
-) -> None:
-    """The last sum stays the node that it was, so that whoever uses it still does."""
-    for node in inner[1:]:
-        node.op = "dead"
-    while len(level) > 2 - len(last):
+def _halves(
+    graph: ValueGraph, root: KernelValue, leaves: list[KernelValue], asked: SumParts
+) -> tuple[KernelValue, KernelValue]:
+    """What the last sum adds. It stays the node that it was, so that whoever uses it still does."""
+    back = next((leaf for leaf in leaves if asked.comes_back(leaf)), None)
+    if back is None:
+        left, right = _levels(graph, root, leaves, 2)
+        return left, right
+    others = [leaf for leaf in leaves if leaf is not back]
+    root.usual = len(others) == 2
+    if root.usual or asked.must_be_last(back, len(leaves)):
+        return back, _levels(graph, root, others, 1)[0]
+    half = len(leaves) // 2
+    return _halved(graph, root, others[:half]), _halved(graph, root, [back, *others[half:]])
+
+
+def _levels(graph: ValueGraph, root: KernelValue, level: list[KernelValue], least: int) -> list[KernelValue]:
+    while len(level) > least:
         pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
-        level = [
-            graph.access("add", (pair[0], pair[1]), root.kind, root.bits, line=root.line) if len(pair) == 2 else pair[0]
-            for pair in pairs
-        ]
-    first, second = [*last, *level]
-    root.args = first, second
+        level = [_sum(graph, root, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return level
+
+
+def _halved(graph: ValueGraph, root: KernelValue, parts: list[KernelValue]) -> KernelValue:
+    if len(parts) == 1:
+        return parts[0]
+    half = 2 if len(parts) == 3 else len(parts) // 2
+    return _sum(graph, root, _halved(graph, root, parts[:half]), _halved(graph, root, parts[half:]))
+
+
+def _sum(graph: ValueGraph, root: KernelValue, left: KernelValue, right: KernelValue) -> KernelValue:
+    return graph.access("add", (left, right), root.kind, root.bits, line=root.line)

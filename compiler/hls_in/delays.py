@@ -60,7 +60,7 @@ class Delays:
 
     def has_quick(self, node: KernelValue) -> bool:
         """Adders come in two ways: the one without DSPs has fewer stages."""
-        return node.op in ("add", "sub") and node.kind == "float"
+        return node.op in ("add", "sub") and node.kind == "float" and not node.usual
 
     def stages(self, node: KernelValue, quick: bool = False) -> int:
         if node.op == "load":

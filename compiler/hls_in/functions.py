@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -158,6 +159,9 @@ class Functions(PragmaWalk):
             self.items is not None and self._has_loops(function) and not pragma(self.pragmas.of(function[6]), "inline")
         )
         if stays:
+            for slot in bindings.values():
+                if isinstance(slot, Slot) and slot.value is not None and slot.value.constant and slot.kind != "int":
+                    slot.value = replace(slot.value, given=True)
             self._settle()
             self.loop_numbers |= number_loops(function[6])
             self.path = None

@@ -62,6 +62,10 @@ class KernelValue:
     """Of a "phi": which word of its array it is."""
     follow: KernelValue | None = None
     """Of a "phi": what it becomes in the next iteration."""
+    given: bool = False
+    """Of a constant: an argument of a function that stays a module; adding its zero is an operation then."""
+    usual: bool = False
+    """Of an addition: it is the usual one, with DSPs, whatever comes back through it."""
     after: list[KernelValue] = field(default_factory=list["KernelValue"])
     """Accesses of the same memory that must come before."""
 
@@ -135,9 +139,9 @@ class ValueGraph:
                 return same
         elif op == "mul" and 1.0 in (left.value, right.value):
             return right if left.value == 1.0 else left
-        elif op in ("add", "sub") and right.value == 0.0:
+        elif op in ("add", "sub") and right.value == 0.0 and not right.given:
             return left
-        elif op == "add" and left.value == 0.0:
+        elif op == "add" and left.value == 0.0 and not left.given:
             return right
         key: Key = (
             (op, left, right, kind, bits)

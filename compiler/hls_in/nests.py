@@ -264,7 +264,7 @@ class Nests(Functions):
         for counter in inner:
             at = self.graph.constant(0 if first else counter.trip - 1)
             condition = self.graph.both(condition, self.graph.compare("==", self.graph.counter(counter), at))
-        if condition is not None:
+        if condition is not None and statements:
             self.sunk.add(condition)
         for statement in statements:
             for name, type_ in declared_in(statement) if first else ():

@@ -101,7 +101,7 @@ class Placer:
             if array in self.free or array.registers:
                 return True
             bank = bank_of(node)
-            if self._ports[array, bank, slot] >= self.delays.ports and tries < self.ii:
+            if self._ports[array, bank, slot] >= (1 if array.shared else self.delays.ports) and tries < self.ii:
                 return False
             self._ports[array, bank, slot] += 1
         return True

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter as Count
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 
 from penstock.compiler.hls_in.addresses import AddressPlanner
@@ -65,7 +64,7 @@ class _Cycle:
 def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     graph = item.graph
     if delays.reassociate and not graph_balanced(item):
-        balance(graph, partial(_must_be_last, item))
+        balance(graph, _Sums(item, frozenset(n.array for n in graph.nodes if n.op == "store" and n.array is not None)))
         item.__dict__["balanced"] = True
     nodes = _ordered([n for n in graph.nodes if n.op != "dead"])
     target = item.target if isinstance(item, Pipeline) else 1
@@ -76,13 +75,19 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     for node in nodes:
         if node.op in ("load", "store") and node.array is not None:
             accesses.setdefault(node.array, []).append(node)
-    free = {array for array, met in accesses.items() if cut_by_itself(array, met)}
     cyclic: set[tuple[KernelValue, KernelValue]] = set()
+    usual = target
     if isinstance(item, Pipeline) and item.counters:
         for cycle in _cycles(item, nodes):
-            limits += _recurrence(item, cycle, delays, fabric, cyclic)
+            found, first = _recurrence(item, cycle, delays, fabric, cyclic)
+            limits, usual = limits + found, max(usual, first)
+    free: set[KernelArray] = set()
     if isinstance(item, Pipeline):
-        limits += _ports(nodes, delays) + _streams(nodes)
+        ports = {array: _port_limit(array, met, delays) for array, met in accesses.items() if not array.registers}
+        own = {array for array in ports if cut_by_itself(array, accesses[array])}
+        usual = max([usual, *(limit.ii for array, limit in ports.items() if array not in own)])
+        free = {array for array in own if ports[array].ii > usual}
+        limits += [limit for array, limit in ports.items() if array not in free] + _streams(nodes)
     ii = max([target, *(limit.ii for limit in limits)])
     limits = [limit for limit in limits if limit.ii > 1]
     placer = Placer(nodes, ii, delays, _needs, fabric, cyclic, isinstance(item, Pipeline), free)
@@ -91,12 +96,32 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     return ScheduledPipeline(ii, depth, limits, placer.units, placer.starts, delays.addresses.dsp)
 
 
-def _must_be_last(item: Pipeline | Straight, part: KernelValue, parts: int) -> bool:
-    """Whether a pragma asks for an II above 1 that the levels of a balanced sum would miss."""
-    if not isinstance(item, Pipeline) or not item.counters or item.target == 1 or part.op != "load":
-        return False
-    moves = any(a.linear is None or item.counters[-1] in dict(a.linear.terms) for a in part.args)
-    return not moves and _QUICK_STAGES * (parts - 1).bit_length() > item.target
+@dataclass(frozen=True)
+class _Sums:
+    """What a pipeline says of the parts of its sums, for `balance`."""
+
+    item: Pipeline | Straight
+    stored: frozenset[KernelArray]
+
+    def comes_back(self, part: KernelValue) -> bool:
+        """A variable that the nest carries, or a word that the innermost loop does not move, perhaps begun anew."""
+        if not isinstance(self.item, Pipeline) or not self.item.counters:
+            return False
+        if part.op == "select":
+            return any(self.comes_back(arg) for arg in part.args[1:])
+        if part.op == "phi":
+            return part.follow is not None
+        return part.op == "load" and part.array in self.stored and not self._moves(part)
+
+    def _moves(self, load: KernelValue) -> bool:
+        assert isinstance(self.item, Pipeline)
+        innermost = self.item.counters[-1]
+        return any(a.linear is None or innermost in dict(a.linear.terms) for a in load.args)
+
+    def must_be_last(self, part: KernelValue, parts: int) -> bool:
+        if not isinstance(self.item, Pipeline) or self.item.target == 1 or part.op != "load":
+            return False
+        return _QUICK_STAGES * (parts - 1).bit_length() > self.item.target
 
 
 def graph_balanced(item: Pipeline | Straight) -> bool:
@@ -170,14 +195,17 @@ def _recurrence(
     delays: Delays,
     fabric: set[KernelValue],
     cyclic: set[tuple[KernelValue, KernelValue]],
-) -> list[IiLimit]:
-    """The bound of one cycle of dependences. Where a pragma asks for more, adders of fewer stages are taken."""
+) -> tuple[list[IiLimit], int]:
+    """The bound of one cycle of dependences, and the II with usual adders and words that stay in their memory.
+
+    Where a pragma asks for more, adders of fewer stages are taken.
+    """
     path = _longest(cycle.start, cycle.end, delays)
     if path is None:
-        return []
+        return [], 1
     slow = [node for node in path if delays.stages(node)]
     if not slow:
-        return []
+        return [], 1
     usual = delays.loop_latency(slow, False, cycle.register)
     latency = usual
     if item.explicit and usual > item.target * cycle.distance:
@@ -190,13 +218,9 @@ def _recurrence(
     name = cycle.start.array.name if cycle.start.array is not None else "a variable"
     kinds = ", ".join(sorted({n.op for n in slow}))
     what = f"{len(slow)} operation{'s' * (len(slow) > 1)} ({kinds}) between two uses of {name}"
-    return [
-        IiLimit(
-            bound,
-            f"{what}, {latency} cycles, needed again after {cycle.distance} iteration{'s' * (cycle.distance > 1)}",
-            slow[-1].line,
-        )
-    ]
+    reason = f"{what}, {latency} cycles, needed again after {cycle.distance} iteration{'s' * (cycle.distance > 1)}"
+    stored = delays.loop_latency(slow, False, register=cycle.start.array is None)
+    return [IiLimit(bound, reason, slow[-1].line)], -(-stored // cycle.distance)
 
 
 def _longest(start: KernelValue, end: KernelValue, delays: Delays) -> list[KernelValue] | None:
@@ -229,23 +253,14 @@ def _between(start: KernelValue, end: KernelValue) -> list[KernelValue]:
     return _in_order([end], lambda node: () if node is start else _values(node))
 
 
-def _ports(nodes: list[KernelValue], delays: Delays) -> list[IiLimit]:
-    accesses: dict[KernelArray, list[KernelValue]] = {}
-    for node in nodes:
-        if node.op in ("load", "store") and node.array is not None and not node.array.registers:
-            accesses.setdefault(node.array, []).append(node)
-    found: list[IiLimit] = []
-    for array, met in accesses.items():
-        if cut_by_itself(array, met):
-            continue
-        bound, reason = port_bound(array, met, delays.ports)
-        found.append(IiLimit(bound, reason, met[0].line, array))
-    return found
+def _port_limit(array: KernelArray, met: list[KernelValue], delays: Delays) -> IiLimit:
+    bound, reason = port_bound(array, met, 1 if array.shared else delays.ports)
+    return IiLimit(bound, reason, met[0].line, array)
 
 
 def cut_by_itself(array: KernelArray, accesses: list[KernelValue]) -> bool:
-    """Whether the tool partitions a memory on its own account, for the throughput of a pipeline: one of the design's
-    own (not an argument), without a pragma about it, met at addresses that loop counters decide."""
+    """Whether the tool may partition a memory on its own account: one of the design's own (not an argument), without
+    a pragma about it, met at addresses that loop counters decide. It does so where the II needs it."""
     if array.argument or array.constant or array.partition or array.reshape or array.storage:
         return False
     return all(arg.linear is not None for n in accesses for arg in (n.args[1:] if n.op == "store" else n.args))

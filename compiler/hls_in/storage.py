@@ -41,6 +41,9 @@ class KernelArray:
     apart: int | None = None
     """A pragma's word: after how many iterations at the least a written word is read again; 0 is never."""
 
+    shared: bool = False
+    """An argument that several tasks of a dataflow region meet: each has one of its ports."""
+
     @property
     def words(self) -> int:
         return prod(self.dims)

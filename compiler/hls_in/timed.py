@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Count
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -167,6 +168,9 @@ class RegionTiming:
 
     def _network(self, flow: DataflowRegion) -> Network:
         tasks = merged(flattened(flow))
+        met = Count(array for task in tasks for array in {*_arrays(task.body, "load"), *_arrays(task.body, "store")})
+        for array, times in met.items():
+            array.shared = array.argument and times > 1
         runs = {task.name: list(self._runs(task.body, task.name)) for task in tasks}
         sets = {name: _streams_of(items) for name, items in runs.items()}
         groups = _lane_groups(list(sets.items()), self.timed.lanes)

@@ -247,3 +247,56 @@ def test_integers_that_come_back_in_registers_take_one_cycle(tmp_path: Path) -> 
         near[data[i]] += 1; }
       for (int i = 0; i < 4; i++) hist[i] = near[i]; }"""
     assert pipelines(tmp_path, body)[0][1].ii == 1
+
+
+SUM = """
+void top(float a[8][{n}], float b[8][{n}], float out[8]) {{
+#pragma HLS array_partition variable=a complete dim=2
+#pragma HLS array_partition variable=b complete dim=2
+  for (int r = 0; r < 1; r++) {{
+    for (int k = 0; k < 8; k++) {{
+#pragma HLS pipeline II=1
+      for (int j = 0; j < {n}; j++) out[r] += a[k][j] * b[k][j];
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(("parts", "ii"), [(1, 4), (2, 7), (4, 12), (8, 12), (10, 16), (16, 16)])
+def test_what_comes_back_to_a_balanced_sum_passes_the_levels_of_half_of_it(parts: int, ii: int, tmp_path: Path) -> None:
+    found = pipelines(tmp_path, SUM.format(n=parts))[0][1]
+    assert found.ii == ii
+
+
+def test_a_memory_is_cut_only_where_the_ii_needs_it(tmp_path: Path) -> None:
+    body = """
+    #include <hls_stream.h>
+    void top(hls::stream<float> in[{n}], float out[1]) {{
+      float kept[4][{n}];
+      for (int r = 0; r < 4; r++) {{
+        for (int k = 0; k < 64; k++) {{
+          #pragma HLS pipeline II=1
+          for (int j = 0; j < {n}; j++) kept[r][j] = (k == 0 ? 0.0f : kept[r][j]) + in[j].read();
+          if (r == 3 && k == 63) out[0] = kept[3][0];
+        }}
+      }}
+    }}"""
+    assert pipelines(tmp_path, body.format(n=6))[0][1].ii == 7  # 13 accesses, two ports
+    assert pipelines(tmp_path, body.format(n=24))[0][1].ii == 4
+
+
+def test_two_tasks_that_read_one_argument_have_one_of_its_ports_each(tmp_path: Path) -> None:
+    body = """
+    void part(float a[64], float to[32]) {{
+      for (int i = 0; i < 32; i++) {{
+        #pragma HLS pipeline II=1
+        to[i] = a[2 * i] + a[2 * i + 1];
+      }}
+    }}
+    void top(float a[64], float b[64], float x[32], float y[32]) {{
+      #pragma HLS dataflow
+      part(a, x);
+      part({}, y);
+    }}"""
+    assert [found.ii for _, found in pipelines(tmp_path, body.format("b"))] == [1, 1]
+    assert [found.ii for _, found in pipelines(tmp_path, body.format("a"))] == [2, 2]
