@@ -19,6 +19,7 @@ class Slot:
     name: str
     kind: NumberKind
     bits: int
+    signed: bool = True
     value: KernelValue | None = None
     path: KernelValue | None = None
     latest: tuple[KernelValue, KernelValue] | None = None
@@ -77,19 +78,19 @@ class NameScope:
         return None
 
 
-def kind_of(type_: Tree) -> tuple[NumberKind, int] | None:
-    """Kind and bits of a scalar type; None for what is no number."""
+def kind_of(type_: Tree) -> tuple[NumberKind, int, bool] | None:
+    """Kind and bits of a scalar type, and whether it has a sign; None for what is no number."""
     match type_[0]:
         case "int":
-            return ("bool", 1) if type_[1] == 1 else ("int", int(type_[1]))
+            return ("bool", 1, True) if type_[1] == 1 else ("int", int(type_[1]), bool(type_[2]))
         case "float":
-            return "float", 32
+            return "float", 32, True
         case "double":
-            return "double", 64
+            return "double", 64, True
         case "half":
-            return "half", 16
+            return "half", 16, True
         case "fixed":
-            return "fixed", int(type_[1])
+            return "fixed", int(type_[1]), bool(type_[2])
         case "reference":
             return kind_of(type_[1])
         case _:

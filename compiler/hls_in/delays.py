@@ -125,8 +125,10 @@ class Delays:
     def _delay(self, node: KernelValue) -> float:
         if node.linear is not None or node.op in ("const", "counter", "input", "phi", "convert"):
             return 0.0
-        if node.op == "compare" and all(arg.linear is not None for arg in node.args):
+        if node.op == "compare" and all(arg.linear is not None or arg.bits == 1 for arg in node.args):
             return 0.0
+        if node.op in ("shl", "shr", "and", "or", "xor") and any(arg.constant for arg in node.args):
+            return 0.0  # wires
         if node.op == "mul":
             return _MULTIPLY
         return _CHAINED.get(node.op, 0.5)

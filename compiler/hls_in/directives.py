@@ -32,6 +32,8 @@ class PragmaWalk(ExpressionWalk):
     """Whether an array was cut after it had been used."""
     rolled: bool
     """Loops stay loops, whatever pragmas say: what is computed is the same in fewer operations."""
+    instance: tuple[int, ...]
+    """Which call of a dataflow region this is: each has memories of its own."""
     _kept: dict[tuple[Any, ...], Binding]
 
     def asked(self, block: Tree, kind: str) -> Pragma | None:
@@ -92,14 +94,10 @@ class PragmaWalk(ExpressionWalk):
             if isinstance(target, (Slot, ArrayView, StreamView)):
                 self.scope.names[name] = target
                 return
-        key = (*place, name, *self._instance())
+        key = (*place, name, *(() if static else self.instance))
         if key not in self._kept:
             self._kept[key] = self._made(name, type_, place, argument=False, init=init, constant=constant)
         self.scope.names[name] = self._kept[key]
-
-    def _instance(self) -> tuple[Any, ...]:
-        """Which of several walks through one function this is: each has memories of its own."""
-        return ()
 
     def _made(
         self, name: str, type_: Tree, place: list[Any], argument: bool, init: Tree | None = None, constant: bool = False
@@ -116,16 +114,16 @@ class PragmaWalk(ExpressionWalk):
             inner = inner[2]
         if inner[0] == "stream":
             token = kind_of(inner[1])
-            kind, bits = token or ("float", 32)
-            streams = KernelStream(name, tuple(dims), bits, argument=argument, where=where(place), kind=kind)
+            kind, bits, signed = token or ("float", 32, True)
+            streams = KernelStream(
+                name, tuple(dims), bits, argument=argument, where=where(place), kind=kind, signed=signed
+            )
             self.streams.append(streams)
             return StreamView(streams)
         kind = kind_of(inner)
         if kind is None or not dims:
             said = inner[1] if inner[0] == "named" else inner[0]
             raise unsupported(place, f"{name!r} of type {said}", "use numbers, arrays of them, or hls::stream")
-        if inner[0] == "int" and inner[1] > 1 and not inner[2] and not constant:
-            self.beyond.append((where(place), f"the array {name!r} of integers without a sign"))
         array = KernelArray(name, tuple(dims), *kind, where(place), argument, constant)
         array.partition |= {d: ("complete", dims[d]) for d in lanes}
         if (array.where, name) in self.directed:

@@ -54,6 +54,9 @@ class Elaborator(Nests):
         self.apart = {}
         self.rolled = rolled
         self._kept = {}
+        self.instance = ()
+        self.at_once = False
+        self.called_before = 0
         self.top = top
         functions = [tree for tree in unit.declarations if tree[0] == "function" and tree[6] is not None]
         self.functions: dict[str, Tree] = {tree[2]: tree for tree in functions}

@@ -16,11 +16,13 @@ from penstock.compiler.hls_in.bindings import (
     StreamView,
     kind_of,
     unsupported,
-    where,
 )
-from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
+from penstock.compiler.hls_in.bit_access import BitAccess
+from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.integers import fits, plain, result_width, width_of, wrapped
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.storage import KernelArray, NumberKind
+from penstock.compiler.hls_in.stream_access import StreamAccess
 from penstock.compiler.hls_in.syntax import Tree
 
 _SIGNS = {
@@ -46,13 +48,11 @@ FUNCTIONS: dict[str, Any] = {
 """Functions of floats that fold where all is constant."""
 
 
-class ExpressionWalk(ABC):
+class ExpressionWalk(BitAccess, StreamAccess, ABC):
     """The part of the walk that evaluates; statements and loops are in elaborate.py and nests.py."""
 
-    graph: ValueGraph
     memories: Memories
     scope: NameScope
-    path: KernelValue | None
     tables: dict[KernelArray, tuple[float | int, ...]]
     touched: set[KernelArray]
     beyond: list[tuple[str, str]]
@@ -62,13 +62,11 @@ class ExpressionWalk(ABC):
     def value(self, tree: Tree) -> KernelValue:
         match tree[0]:
             case "literal":
-                kind = kind_of(tree[3]) or ("int", 32)
+                kind = kind_of(tree[3]) or ("int", 32, True)
                 return self.graph.constant(tree[2], *kind)
             case "cast":
                 kind = kind_of(tree[2])
                 inner = self.value(tree[3])
-                if tree[2][0] == "int" and tree[2][1] > 1 and not tree[2][2] and _varies(inner):
-                    self.beyond.append((where(tree[1]), "an integer without a sign"))
                 return self.convert(inner, *kind) if kind is not None else inner
             case "name" | "index":
                 return self._read(tree)
@@ -85,6 +83,8 @@ class ExpressionWalk(ABC):
                 return self._method(tree)
             case "call":
                 return self.called(tree)
+            case "bits":
+                return self.bits_of(tree)
             case "operator" if tree[2] in ("[]", "()") and len(tree[3]) == 2:
                 return self._read(_indexed(tree))
             case "operator" if tree[2] in ("<<", ">>") and len(tree[3]) == 2:
@@ -108,22 +108,22 @@ class ExpressionWalk(ABC):
             return node
         return self.graph.compare("!=", node, self.graph.constant(0, node.kind, node.bits))
 
-    def convert(self, node: KernelValue, kind: NumberKind, bits: int) -> KernelValue:
+    def convert(self, node: KernelValue, kind: NumberKind, bits: int, signed: bool = True) -> KernelValue:
         """A cast; constants at once, a float widened and narrowed again not at all."""
-        if node.kind == kind and (kind in _REAL or node.bits <= bits):
+        if node.kind == kind and kind in _REAL:
             return node
         if kind == "bool":
             return self.truth(node)
         if kind == "int":
             if node.kind in ("int", "bool"):
                 if node.constant:
-                    return self.graph.constant(int(node.value or 0), "int", bits)
-                if bits < node.bits and _varies(node):
-                    return self.graph.apply("convert", (node,), "int", bits, node.line)
+                    return self.graph.constant(wrapped(int(node.value or 0), bits, signed), "int", bits, signed)
+                if _varies(node) and not fits(width_of(node), (bits, signed)):
+                    return self.graph.apply("convert", (node,), "int", bits, node.line, signed)
                 return node
             if node.constant:
-                return self.graph.constant(int(node.value or 0), "int", bits)
-            return self.graph.apply("toint", (node,), "int", bits)
+                return self.graph.constant(wrapped(int(node.value or 0), bits, signed), "int", bits, signed)
+            return self.graph.apply("toint", (node,), "int", bits, signed=signed)
         if node.constant:
             value = float(node.value or 0)
             return self.graph.constant(_rounded(value) if kind == "float" else value, kind, bits)
@@ -175,10 +175,10 @@ class ExpressionWalk(ABC):
         kind, bits = left.kind, max(left.bits, right.bits)
         if kind in ("int", "bool"):
             declared = kind_of(type_)
-            kind, bits = "int", declared[1] if declared is not None else bits
-            bits = min(bits, _natural(sign, left, right))
-        elif kind == "fixed":
-            bits = max(bits, _natural(sign, left, right))
+            bits, signed = result_width(sign, left, right, declared[1:] if declared is not None else None)
+            return self.graph.operate(_SIGNS[sign], left, right, "int", bits, line, signed)
+        if kind == "fixed":
+            bits = {"*": left.bits + right.bits, "+": bits + 1, "-": bits + 1}.get(sign, max(bits, 64))
         return self.graph.operate(_SIGNS[sign], left, right, kind, bits, line)
 
     def _alike(self, left: KernelValue, right: KernelValue) -> tuple[KernelValue, KernelValue]:
@@ -198,7 +198,10 @@ class ExpressionWalk(ABC):
         if sign != "=":
             old = self.value(left)
             a, b = self._alike(old, value)
-            value = self.graph.operate(_SIGNS[sign[:-1]], a, b, a.kind, max(a.bits, b.bits), place[1])
+            bits, signed = max(a.bits, b.bits), True
+            if a.kind in ("int", "bool") and not (plain(a) and plain(b)):
+                bits, signed = result_width(sign[:-1], a, b, (max(bits, 64) + 1, True))
+            value = self.graph.operate(_SIGNS[sign[:-1]], a, b, a.kind, bits, place[1], signed)
         return self.write(left, value)
 
     def _unary(self, tree: Tree) -> KernelValue:
@@ -206,7 +209,7 @@ class ExpressionWalk(ABC):
         if sign in ("++", "--", "p++", "p--"):
             old = self.value(inner)
             new = self.graph.operate(
-                "add" if "+" in sign else "sub", old, self.graph.constant(1), "int", old.bits, place[1]
+                "add" if "+" in sign else "sub", old, self.graph.constant(1), "int", old.bits, place[1], old.signed
             )
             self.write(inner, new)
             return old if sign[0] == "p" else new
@@ -221,11 +224,14 @@ class ExpressionWalk(ABC):
                 return self.graph.constant(-(node.value or 0), node.kind, node.bits)
             if node.kind in _REAL:
                 return self.graph.apply("negate", (node,), node.kind, node.bits, place[1])
-            return self.graph.operate("sub", zero, node, "int", node.bits, place[1])
+            declared = kind_of(tree[4])
+            bits, signed = result_width("-", zero, node, declared[1:] if declared is not None else None)
+            return self.graph.operate("sub", zero, node, "int", node.bits if plain(node) else bits, place[1], signed)
         if sign == "~":
-            return self.graph.operate(
-                "xor", node, self.graph.constant(-1, "int", node.bits), "int", node.bits, place[1]
-            )
+            ones = self.graph.constant(-1, "int", node.bits)
+            found = self.graph.operate("xor", node, ones, "int", node.bits + (not plain(node)), place[1])
+            declared = kind_of(tree[4])
+            return self.convert(found, *declared) if declared is not None and not plain(node) else found
         raise unsupported(place, f"the operator {sign} (a pointer)", "index the array itself")
 
     def _pointed(self, tree: Tree) -> Tree:
@@ -273,14 +279,16 @@ class ExpressionWalk(ABC):
         raise unsupported(tree[1], "this target", "index an array by its name, or assign to a variable")
 
     def write(self, tree: Tree, value: KernelValue) -> KernelValue:
+        if tree[0] == "bits":
+            return self.set_bits(tree, value)
         target = self.target(tree)
         if isinstance(target, Slot):
-            value = self.convert(value, target.kind, target.bits)
+            value = self.convert(value, target.kind, target.bits, target.signed)
             target.write(value, self.path, self.graph)
         elif isinstance(target, tuple):
             array, index = target[0].array, target[1]
             self.touched.add(array)
-            value = self.convert(value, array.kind, array.bits)
+            value = self.convert(value, array.kind, array.bits, array.signed)
             self.memories.write(array, index, value, self.path, tree[1][1])
         else:
             raise unsupported(tree[1], "assigning a whole array or stream", "copy it word by word in a loop")
@@ -329,43 +337,11 @@ class ExpressionWalk(ABC):
             return self.put(place, target, self.value(other))
         return self.write(other, self.take(place, target))
 
-    def take(self, place: list[Any], view: StreamView) -> KernelValue:
-        self._whole(place, view)
-        return self.graph.access(
-            "take", view.prefix, view.streams.kind, view.streams.bits, streams=view.streams, guard=self.path,
-            line=place[1],
-        )  # fmt: skip
-
-    def put(self, place: list[Any], view: StreamView, value: KernelValue) -> KernelValue:
-        self._whole(place, view)
-        return self.graph.access(
-            "put", (value, *view.prefix), value.kind, view.streams.bits, streams=view.streams, guard=self.path,
-            line=place[1],
-        )  # fmt: skip
-
-    def _whole(self, place: list[Any], view: StreamView) -> None:
-        if len(view.prefix) != len(view.streams.dims) or not all(index.constant for index in view.prefix):
-            raise unsupported(
-                place, "a stream chosen by a value that is not constant", "unroll the loop over the array of streams"
-            )
-
 
 def _indexed(tree: Tree) -> Tree:
     """A call of operator[] as the index that it is."""
     operands: Tree = tree[3]
     return ["index", tree[1], *operands]
-
-
-def _natural(sign: str, left: KernelValue, right: KernelValue) -> int:
-    """Bits that every result fits into, whatever the type that C++ computes in: the tool takes no more."""
-    wide = max(left.bits, right.bits)
-    match sign:
-        case "*":
-            return left.bits + right.bits
-        case "+" | "-":
-            return wide + 1
-        case _:
-            return 64
 
 
 def _varies(node: KernelValue) -> bool:

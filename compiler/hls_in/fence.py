@@ -49,11 +49,16 @@ def lay_out(sources: Sources, text: str, folder: Path) -> Path:
     return folder / sources.main.relative_to(sources.folder)
 
 
+OF_CPP = ("algorithm", "iostream", "utility")
+"""Headers of C++ that C has none of."""
+
+
 def shipped() -> dict[str, str]:
     """The headers that come with Penstock by name: declarations of Vitis' own and the few of C++ that kernels use."""
     own = {path.name: path.read_text() for path in HEADERS.glob("*.h")}
-    bare = {"algorithm": "algorithm.h", "utility": "utility.h"}
-    bare |= {"c" + name.removesuffix(".h"): name for name in own if not name.startswith(("ap_", "hls_", "alg", "util"))}
+    bare = {name: f"{name}.h" for name in OF_CPP}
+    others = ("ap_", "hls_", *OF_CPP)
+    bare |= {"c" + name.removesuffix(".h"): name for name in own if not name.startswith(others)}
     return own | {name: f"#pragma once\n#include <{target}>\n" for name, target in bare.items()}
 
 

@@ -45,6 +45,9 @@ class Functions(PragmaWalk):
     calls: list[str]
     result: KernelValue | None
     loop_numbers: dict[int, int]
+    at_once: bool
+    """Whether calls here are tasks of a dataflow region."""
+    called_before: int
 
     @abstractmethod
     def block(self, tree: Tree, own_scope: bool = True) -> None: ...
@@ -113,6 +116,7 @@ class Functions(PragmaWalk):
         items = self.items
         self.directives(pragmas)
         waiting = [p for p in pragmas if p.kind in NAMING]
+        around, self.at_once = self.at_once, True
         for statement in statements_of(block):
             while waiting and waiting[0].line < statement[1][1]:
                 with self.mistakes.noted():
@@ -134,7 +138,7 @@ class Functions(PragmaWalk):
                 if called and len(body) == 1 and isinstance(body[0], Called):
                     body = body[0].body
                 tasks.append(KernelTask(task, body, where(inner[1])))
-        self.items = items
+        self.items, self.at_once = items, around
         seen: dict[str, int] = {}
         for position, task in enumerate(tasks):
             seen[task.name] = seen.get(task.name, 0) + 1
@@ -151,10 +155,14 @@ class Functions(PragmaWalk):
         for (parameter, parameter_type, _), argument in zip(function[3], arguments, strict=False):
             bindings[parameter] = self._passed(parameter, parameter_type, argument)
         for parameter, literal in zip(function[5], templates, strict=False):
-            bindings[parameter] = Slot(parameter, "int", 32, self.value(literal))
+            bindings[parameter] = Slot(parameter, "int", 32, value=self.value(literal))
         scope, result, path = self.scope, self.result, self.path
         self.scope = NameScope(self._outermost(), bindings)
         self.result = None
+        instance, at_once = self.instance, self.at_once
+        if at_once:
+            self.called_before += 1
+            self.instance, self.at_once = (*instance, self.called_before), False
         stays = (
             self.items is not None and self._has_loops(function) and not pragma(self.pragmas.of(function[6]), "inline")
         )
@@ -180,6 +188,7 @@ class Functions(PragmaWalk):
             self.function_body(function)
         value = self.result
         self.scope, self.result, self.path = scope, result, path
+        self.instance, self.at_once = instance, at_once
         return value if value is not None else self.graph.constant(0)
 
     def _outermost(self) -> NameScope:
@@ -252,7 +261,8 @@ class Functions(PragmaWalk):
         if name in ("assert", "printf", "__assert_fail"):
             return self.graph.constant(0)
         values = [self.value(argument) for argument in arguments]
-        kind = kind_of(type_) or (values[0].kind, values[0].bits) if values else ("int", 32)
+        first = (values[0].kind, values[0].bits, values[0].signed) if values else ("int", 32, True)
+        kind = kind_of(type_) or first
         if base in ("fmax", "fmin", "max", "min") and len(values) == 2:
             sign = ">" if "max" in base else "<"
             left, right = (self.convert(value, *kind) for value in values)
@@ -261,7 +271,8 @@ class Functions(PragmaWalk):
             if all(value.constant for value in values):
                 with contextlib.suppress(ValueError, ArithmeticError):
                     return self.graph.constant(FUNCTIONS[base](*(float(v.value or 0) for v in values)), *kind)
-            return self.graph.apply("abs" if base in ("fabs", "abs") else base, tuple(values), *kind, place[1])
+            name = "abs" if base in ("fabs", "abs") else base
+            return self.graph.apply(name, tuple(values), *kind[:2], place[1], kind[2])
         raise unsupported(
             place, f"the function {name!r}, whose body is not in the source,", "add its definition, or use hls_math.h"
         )

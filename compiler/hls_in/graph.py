@@ -50,6 +50,8 @@ class KernelValue:
     args: tuple[KernelValue, ...] = ()
     kind: NumberKind = "int"
     bits: int = 32
+    signed: bool = True
+    """Of an integer: whether it may be below 0."""
     value: float | int | None = None
     linear: LinearForm | None = None
     guard: KernelValue | None = None
@@ -102,32 +104,38 @@ class ValueGraph:
         self.nodes: list[KernelValue] = []
         self._known: dict[Key, KernelValue] = {}
 
-    def constant(self, value: float | int, kind: NumberKind = "int", bits: int = 32) -> KernelValue:
+    def constant(
+        self, value: float | int, kind: NumberKind = "int", bits: int = 32, signed: bool = True
+    ) -> KernelValue:
         linear = LinearForm(int(value)) if kind == "int" else None
-        return self._one(("const", value, kind, bits), KernelValue("const", (), kind, bits, value, linear))
+        made = KernelValue("const", (), kind, bits, signed, value, linear)
+        return self._one(("const", value, kind, bits, signed), made)
 
     def counter(self, counter: Counter) -> KernelValue:
         linear = LinearForm(0, ((counter, 1),)) if counter.trip > 1 else LinearForm(0)
         if counter.trip == 1:
             return self.constant(0)
         return self._one(
-            ("counter", counter), KernelValue("counter", (), "int", max(1, counter.trip.bit_length()), None, linear)
+            ("counter", counter),
+            KernelValue("counter", (), "int", max(1, counter.trip.bit_length()), linear=linear),
         )
 
-    def fresh(self, op: str, kind: NumberKind, bits: int, **more: Any) -> KernelValue:
+    def fresh(self, op: str, kind: NumberKind, bits: int, signed: bool = True, **more: Any) -> KernelValue:
         """A node that is no other's twin: a phi, an access, an input."""
-        node = KernelValue(op, kind=kind, bits=bits, **more)
+        node = KernelValue(op, kind=kind, bits=bits, signed=signed, **more)
         return self._add(node)
 
     def operate(
-        self, op: str, left: KernelValue, right: KernelValue, kind: NumberKind, bits: int, line: int = 0
-    ) -> KernelValue:
+        self, op: str, left: KernelValue, right: KernelValue, kind: NumberKind, bits: int, line: int = 0,
+        signed: bool = True,
+    ) -> KernelValue:  # fmt: skip
         """An arithmetic operation; "add", "sub", "mul", "div", "rem", "and", "or", "xor", "shl", "shr"."""
         if left.constant and right.constant:
             try:
                 assert left.value is not None
                 assert right.value is not None
-                return self.constant(_fold(op, left.value, right.value), kind, bits)
+                folded = _fold(op, left.value, right.value)
+                return self.constant(folded if signed else int(folded) % (1 << bits), kind, bits, signed)
             except (ArithmeticError, ValueError, TypeError):
                 pass
         linear = _linear(op, left, right) if kind == "int" else None
@@ -135,7 +143,7 @@ class ValueGraph:
             return self.constant(linear.base, "int", bits)
         if kind == "int":
             same = _neutral(op, left, right)
-            if same is not None:
+            if same is not None and same.bits <= bits and (same.signed is signed or same.constant):
                 return same
         elif op == "mul" and 1.0 in (left.value, right.value):
             return right if left.value == 1.0 else left
@@ -144,15 +152,16 @@ class ValueGraph:
         elif op == "add" and left.value == 0.0 and not left.given:
             return right
         key: Key = (
-            (op, left, right, kind, bits)
+            (op, left, right, kind, bits, signed)
             if op in ("sub", "div", "rem", "shl", "shr")
-            else (op, *_sorted(left, right), kind, bits)
+            else (op, *_sorted(left, right), kind, bits, signed)
         )
         if linear is not None:
             key = ("linear", linear, bits)
             low, high = linear.range
             bits = max(low.bit_length() + (low < 0), high.bit_length() + (low < 0), 1)
-        return self._one(key, KernelValue(op, (left, right), kind, bits, None, linear, line=line))
+            signed = True
+        return self._one(key, KernelValue(op, (left, right), kind, bits, signed, linear=linear, line=line))
 
     def compare(self, sign: str, left: KernelValue, right: KernelValue, line: int = 0) -> KernelValue:
         if left.constant and right.constant:
@@ -215,13 +224,17 @@ class ValueGraph:
         if yes is no:
             return yes
         kind, bits = (yes.kind, max(yes.bits, no.bits))
+        signed = yes.signed if yes.signed is no.signed or no.constant else no.signed if yes.constant else True
+        bits += kind == "int" and signed and not (yes.signed and no.signed) and not (yes.constant or no.constant)
         return self._one(
-            ("select", condition, yes, no), KernelValue("select", (condition, yes, no), kind, bits, line=line)
+            ("select", condition, yes, no), KernelValue("select", (condition, yes, no), kind, bits, signed, line=line)
         )
 
-    def apply(self, op: str, args: tuple[KernelValue, ...], kind: NumberKind, bits: int, line: int = 0) -> KernelValue:
+    def apply(
+        self, op: str, args: tuple[KernelValue, ...], kind: NumberKind, bits: int, line: int = 0, signed: bool = True
+    ) -> KernelValue:
         """A function or a cast of values."""
-        return self._one((op, args, kind, bits), KernelValue(op, args, kind, bits, line=line))
+        return self._one((op, args, kind, bits, signed), KernelValue(op, args, kind, bits, signed, line=line))
 
     def access(self, op: str, args: tuple[KernelValue, ...], kind: NumberKind, bits: int, **more: Any) -> KernelValue:
         return self._add(KernelValue(op, args, kind, bits, **more))

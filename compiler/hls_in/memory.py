@@ -101,7 +101,9 @@ class Memories:
             if not _apart(event.index, index):
                 met.append(event.access)
                 break
-        node = self.graph.access("load", index, array.kind, array.bits, array=array, guard=path, line=line, after=met)
+        node = self.graph.access(
+            "load", index, array.kind, array.bits, signed=array.signed, array=array, guard=path, line=line, after=met
+        )
         log.add(_Event(index, path, node, node, False, log.count))
         return node
 
@@ -126,8 +128,10 @@ class Memories:
             return None
         key = array, tuple(int(node.value or 0) for node in index)
         if key not in self.words:
-            slot = Slot(f"{array.name}{list(key[1])}", array.kind, array.bits)
-            slot.value = self.phis[slot] = self.graph.fresh("phi", array.kind, array.bits, array=array, word=key[1])
+            slot = Slot(f"{array.name}{list(key[1])}", array.kind, array.bits, array.signed)
+            slot.value = self.phis[slot] = self.graph.fresh(
+                "phi", array.kind, array.bits, array.signed, array=array, word=key[1]
+            )
             self.words[key] = slot
         return self.words[key]
 

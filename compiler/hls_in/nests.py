@@ -78,7 +78,11 @@ class Nests(Functions):
         self._left(head)
 
     def _chooses_streams(self, tree: Tree) -> bool:
-        """Whether a loop's counter chooses among streams: each is a port of its own, so such a loop is no loop."""
+        """Whether a loop's counter chooses among streams: each is a port of its own, so such a loop is no loop, unless
+        a pragma makes a pipeline of it, which chooses in every iteration."""
+        asked = self.asked(tree[5], "pipeline")
+        if asked is not None and "off" not in asked.options:
+            return False
         variable = variable_of(tree)
         return any(
             variable in names_in(index) and isinstance(self.scope.find(name), StreamView)
@@ -93,7 +97,7 @@ class Nests(Functions):
 
     def _bound(self, head: Head, value: KernelValue, walk: Callable[[], object]) -> None:
         """Walk with the loop's variable at a value."""
-        self.scope = NameScope(self.scope, {head.variable: Slot(head.variable, "int", 32, value, self.path)})
+        self.scope = NameScope(self.scope, {head.variable: Slot(head.variable, "int", 32, value=value, path=self.path)})
         try:
             walk()
         finally:
@@ -162,7 +166,7 @@ class Nests(Functions):
 
         if dataflow:
             self.scope = NameScope(
-                self.scope, {head.variable: Slot(head.variable, "int", 32, self._scaled(counter, head))}
+                self.scope, {head.variable: Slot(head.variable, "int", 32, value=self._scaled(counter, head))}
             )
             body: list[Region] = [self._dataflow(name, tree[5], self.pragmas.of(tree[5]))]
             assert self.scope.around is not None
@@ -206,7 +210,7 @@ class Nests(Functions):
             if slot.value is phi:
                 slot.value = before
             else:
-                slot.value = self.graph.fresh("input", slot.kind, slot.bits)
+                slot.value = self.graph.fresh("input", slot.kind, slot.bits, slot.signed)
             if slot.value is not None:
                 made.carried.append(CarriedVariable(before, phi, slot.value))
         return made
@@ -218,7 +222,7 @@ class Nests(Functions):
         for name in assigned_in(chain[0]):
             slot = self.scope.find(name)
             if isinstance(slot, Slot) and name not in variables and slot not in carried:
-                phi = self.graph.fresh("phi", slot.kind, slot.bits)
+                phi = self.graph.fresh("phi", slot.kind, slot.bits, slot.signed)
                 carried[slot] = phi, slot.value
                 slot.value, slot.path, slot.latest = phi, None, None
         return carried

@@ -15,8 +15,8 @@ from ctypes import c_double, c_int, c_longlong
 from importlib import import_module
 from typing import Any
 
-from penstock.compiler.hls_in.parse_records import ClangCursor, Ref, SyntaxList, chain, full_name
-from penstock.compiler.hls_in.parse_statements import StatementReader
+from penstock.compiler.hls_in.parse_integers import IntegerReader
+from penstock.compiler.hls_in.parse_records import ClangCursor, Ref, SyntaxList, chain
 
 # its Python side has no types
 cindex: Any = import_module("clang.cindex")
@@ -33,12 +33,14 @@ INTEGERS = {
     TypeKind.BOOL: (1, False), TypeKind.CHAR_U: (8, False), TypeKind.UCHAR: (8, False), TypeKind.CHAR_S: (8, True),
     TypeKind.SCHAR: (8, True), TypeKind.USHORT: (16, False), TypeKind.SHORT: (16, True), TypeKind.UINT: (32, False),
     TypeKind.INT: (32, True), TypeKind.ULONG: (64, False), TypeKind.LONG: (64, True),
-    TypeKind.ULONGLONG: (64, False), TypeKind.LONGLONG: (64, True),
+    TypeKind.ULONGLONG: (64, False), TypeKind.LONGLONG: (64, True), TypeKind.INT128: (128, True),
 }  # fmt: skip
 WRAPPERS = (
     CursorKind.UNEXPOSED_EXPR, CursorKind.PAREN_EXPR, CursorKind.CSTYLE_CAST_EXPR, CursorKind.CXX_STATIC_CAST_EXPR,
     CursorKind.CXX_FUNCTIONAL_CAST_EXPR,
 )  # fmt: skip
+WRITTEN_CASTS = WRAPPERS[2:]
+RECORDS = (CursorKind.STRUCT_DECL, CursorKind.CLASS_DECL, CursorKind.CLASS_TEMPLATE)
 MOST_NODES = 1_500_000
 # what libclang 18 exports and its Python side does not declare
 _lib: Any = cindex.conf.lib
@@ -65,17 +67,28 @@ def _converts(cursor: ClangCursor) -> bool:
     return target is not None and target.kind == CursorKind.CONVERSION_FUNCTION
 
 
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two types are the same number, `const` or not: that is no cast."""
+    return one.get_canonical().spelling.removeprefix("const ") == other.get_canonical().spelling.removeprefix("const ")
+
+
 class TooLarge(Exception):
     pass
 
 
-class SyntaxReader(StatementReader):
+class SyntaxReader(IntegerReader):
     """One translation unit's functions, tables and types as nested lists: [kind, place, ...]."""
 
     def __init__(self, files: set[str]) -> None:
-        super().__init__()
-        self.files = files
+        super().__init__(files)
         self.nodes = 0
+
+    def whole(self, root: ClangCursor) -> list[SyntaxList]:
+        """All that a unit declares; of templates, what its calls make of them."""
+        found = self.unit(root)
+        while self.made:
+            found.append(self.function(self.made.pop()))
+        return found
 
     def unit(self, root: ClangCursor) -> list[SyntaxList]:
         found: list[SyntaxList] = []
@@ -84,7 +97,7 @@ class SyntaxReader(StatementReader):
                 continue
             if cursor.kind in (CursorKind.LINKAGE_SPEC, CursorKind.NAMESPACE, CursorKind.UNEXPOSED_DECL):
                 found += self.unit(cursor)
-            elif cursor.kind in (CursorKind.FUNCTION_DECL, CursorKind.FUNCTION_TEMPLATE):
+            elif cursor.kind == CursorKind.FUNCTION_DECL:
                 found.append(self.function(cursor))
             elif cursor.kind == CursorKind.VAR_DECL:
                 found += self.declarations(cursor)
@@ -106,10 +119,9 @@ class SyntaxReader(StatementReader):
 
     def function(self, cursor: ClangCursor) -> SyntaxList:
         children = list(cursor.get_children())
-        name, place = cursor.spelling, self.place(cursor)
+        name, place = self.called_as(cursor), self.place(cursor)
         parameters: list[SyntaxList] = []
         if cursor.kind in (CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR):
-            name = full_name(cursor)
             own = self.leaves(cursor.semantic_parent.type) or []
             parameters += [["this" + suffix, ["reference", type_], place] for suffix, type_ in own]
         if self.paths(cursor.result_type) is not None:
@@ -119,15 +131,11 @@ class SyntaxReader(StatementReader):
             if child.kind == CursorKind.PARM_DECL:
                 parts = self.leaves(child.type) or [("", self.type(child.type))]
                 parameters += [[child.spelling + suffix, type_, self.place(child)] for suffix, type_ in parts]
-        templates = [
-            child.spelling for child in children
-            if child.kind in (CursorKind.TEMPLATE_NON_TYPE_PARAMETER, CursorKind.TEMPLATE_TYPE_PARAMETER)
-        ]  # fmt: skip
         body = next((child for child in children if child.kind == CursorKind.COMPOUND_STMT), None)
         read = self.statement(body) if body is not None else None
         if read is not None and cursor.kind == CursorKind.CONSTRUCTOR:
             read[3] = [*self.first_values(children), *read[3]]
-        return ["function", place, name, parameters, self.type(cursor.result_type), templates, read]
+        return ["function", place, name, parameters, self.type(cursor.result_type), [], read]
 
     def first_values(self, children: list[ClangCursor]) -> list[SyntaxList]:
         """What a constructor sets its fields to before its body."""
@@ -174,10 +182,14 @@ class SyntaxReader(StatementReader):
         kind = cursor.kind
         if kind in WRAPPERS:
             inner = [child for child in cursor.get_children() if child.kind.is_expression()]
+            if kind in WRITTEN_CASTS:  # what stands before the value are arguments of the type's template
+                inner = inner[-1:]
             if len(inner) != 1:
                 return self.bad(cursor, "a cast of several values")
             if kind == CursorKind.UNEXPOSED_EXPR and _converts(inner[0]):
                 return self.expression(inner[0])  # numbers of any width are computed with as they are
+            if kind == CursorKind.UNEXPOSED_EXPR and _alike(cursor.type, inner[0].type):
+                return self.expression(inner[0])
             return self.cast(cursor, self.expression(inner[0]))
         if kind in (CursorKind.INTEGER_LITERAL, CursorKind.CHARACTER_LITERAL, CursorKind.FLOATING_LITERAL):
             return self.literal(cursor)
@@ -187,6 +199,9 @@ class SyntaxReader(StatementReader):
             target = cursor.referenced
             if target is not None and target.kind == CursorKind.ENUM_CONSTANT_DECL:
                 return ["literal", self.place(cursor), target.enum_value, ["int", 32, True]]
+            of_template = not cursor.spelling  # a constant argument of a template
+            if of_template or (target is not None and target.semantic_parent.kind in RECORDS):
+                return self.literal(cursor)
             return ["name", self.place(cursor), cursor.spelling]
         if kind in (CursorKind.BINARY_OPERATOR, CursorKind.COMPOUND_ASSIGNMENT_OPERATOR):
             operands = list(cursor.get_children())
@@ -240,7 +255,10 @@ class SyntaxReader(StatementReader):
         else:
             value = _lib.clang_EvalResult_getAsDouble(result)
         _lib.clang_EvalResult_dispose(result)
-        return ["literal", self.place(cursor), value, self.type(cursor.type)]
+        type_ = self.type(cursor.type)
+        if type_[0] == "int" and not type_[2] and value < 0:
+            value += 1 << 64  # the library gives it with a sign
+        return ["literal", self.place(cursor), value, type_]
 
     def call(self, cursor: ClangCursor) -> SyntaxList:
         children = list(cursor.get_children())
@@ -260,6 +278,9 @@ class SyntaxReader(StatementReader):
             return ["construct", self.place(cursor), type_, [self.expression(a) for a in arguments]]
         if target is not None and target.kind == CursorKind.CONVERSION_FUNCTION:
             return self.expression(next(iter(children[0].get_children())))
+        of_integer = self.of_integer(cursor, called, arguments, children)
+        if of_integer is not None:
+            return of_integer
         if called.startswith("operator"):
             return ["operator", self.place(cursor), called[8:], [self.expression(a) for a in arguments]]
         if children and children[0].kind == CursorKind.MEMBER_REF_EXPR:
@@ -272,15 +293,9 @@ class SyntaxReader(StatementReader):
                     called,
                     [self.expression(a) for a in arguments],
                 ]
-        values = [self.literal(c) for c in self.template_values(children)]
-        return [
-            "call",
-            self.place(cursor),
-            called,
-            [tree for a in arguments for tree in self.argument(a)],
-            values,
-            self.type(cursor.type),
-        ]
+        name = self.called_as(target) if target is not None else called
+        values = [tree for a in arguments for tree in self.argument(a)]
+        return ["call", self.place(cursor), name, values, [], self.type(cursor.type)]
 
     def of_record(
         self, cursor: ClangCursor, called: str, arguments: list[ClangCursor], children: list[ClangCursor]
@@ -301,7 +316,7 @@ class SyntaxReader(StatementReader):
                 place = self.place(cursor)
                 given = [Ref(whose.name + suffix, whose.indices).tree(place, ()) for suffix, _ in own]
                 values = [*given, *(tree for a in arguments for tree in self.argument(a))]
-                return ["call", place, full_name(target), values, [], self.type(cursor.type)]
+                return ["call", place, self.called_as(target), values, [], self.type(cursor.type)]
         if not called.startswith("operator") or len(arguments) != 2:
             return None
         sign, (left, right) = called[8:], arguments
@@ -322,15 +337,6 @@ class SyntaxReader(StatementReader):
                 number = ["int", 32, True]
                 return chain([["binary", place, sign, into.tree(place, p), values[p], number] for p in wanted])
         return None
-
-    def template_values(self, children: list[ClangCursor]) -> list[ClangCursor]:
-        """The constants between the angle brackets of a call."""
-        callee = children[0] if children else None
-        while callee is not None and callee.kind == CursorKind.UNEXPOSED_EXPR:
-            callee = next(iter(callee.get_children()), None)
-        if callee is None or callee.kind != CursorKind.DECL_REF_EXPR:
-            return []
-        return [child for child in callee.get_children() if child.kind.is_expression()]
 
 
 def _limit(what: int, most: int) -> None:
@@ -360,7 +366,7 @@ def main() -> None:
     answer: dict[str, Any] = {"errors": diagnostics[:50], "unit": []}
     if not diagnostics:
         try:
-            answer["unit"] = SyntaxReader(set(asked["own"])).unit(unit.cursor)
+            answer["unit"] = SyntaxReader(set(asked["own"])).whole(unit.cursor)
         except (TooLarge, RecursionError):
             answer["errors"] = [[asked["main"], 1, 1, "the source is too large or nested too deeply"]]
     # libclang threads may still hold stdout's buffer when the process ends: write and leave at once

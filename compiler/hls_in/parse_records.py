@@ -22,7 +22,7 @@ Path = tuple[str | int, ...]
 """Of a number in a struct: names of fields, and lanes of vectors."""
 _MOST_FIELDS = 1024
 _DEPTH = 8
-_BASIC = ("hls::stream<", "ap_int<", "ap_uint<", "ap_fixed<", "ap_ufixed<", "_Float16", "half")
+_BASIC = ("hls::stream<", "ap_int<", "ap_uint<", "ap_fixed<", "ap_ufixed<", "_Float16", "half", "ap_bits")
 
 
 class Ref:
@@ -42,8 +42,12 @@ class Ref:
 class RecordReader(ABC):
     """The part of the reader that knows types of several numbers. `pending` goes before the statement in hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: set[str]) -> None:
+        self.files = files
         self.pending: list[SyntaxList] = []
+        self.made: list[ClangCursor] = []
+        """What calls have made of templates, still to be read."""
+        self._names: dict[str, str] = {}
         self._numbers = count()
         self._depth = 0
 
@@ -60,6 +64,28 @@ class RecordReader(ABC):
 
     @abstractmethod
     def expression(self, cursor: ClangCursor) -> SyntaxList: ...
+
+    def called_as(self, function: ClangCursor) -> str:
+        """A function's name, of which each has one of its own: templates and overloads are several by one name."""
+        usr = function.get_usr()
+        if usr not in self._names:
+            member = function.kind in (CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR)
+            plain = f"{function.semantic_parent.spelling}::{function.spelling}" if member else function.spelling
+            taken, name = set(self._names.values()), plain
+            for number in count(1):
+                if name not in taken:
+                    break
+                name = f"{plain}_{number}"
+            self._names[usr] = name
+            if self._of_template(function) and has_body(function):
+                self.made.append(function.get_definition())
+        return self._names[usr]
+
+    def _of_template(self, function: ClangCursor) -> bool:
+        """Whether a function of the source is made of a template, by itself or with its struct."""
+        file = function.location.file
+        own = file is not None and file.name in self.files
+        return own and any(_specialised(one) for one in (function, function.semantic_parent) if one is not None)
 
     # types
 
@@ -184,8 +210,8 @@ class RecordReader(ABC):
         place, arguments, target = self.place(cursor), list(cursor.get_arguments()), cursor.referenced
         children = list(cursor.get_children())
         if target is None or target.kind == CursorKind.CONSTRUCTOR:
-            if target is not None and _has_body(target):
-                return self._into(cursor, target, arguments, wanted, own=True)
+            if target is not None and has_body(target):
+                return self._into(cursor, target, arguments, wanted)
             inner = arguments or [child for child in children if child.kind.is_expression()]
             return self.numbers(inner[0], wanted) if len(inner) == 1 else None
         name = cursor.spelling
@@ -198,12 +224,12 @@ class RecordReader(ABC):
             owner = self.ref(next(iter(children[0].get_children()), children[0]))
             if owner is not None:
                 return {path: ["method", place, owner.tree(place, path), "read", []] for path in wanted}
-        if _has_body(target):
-            return self._into(cursor, target, arguments, wanted, own=False)
+        if has_body(target):
+            return self._into(cursor, target, arguments, wanted)
         return dict.fromkeys(wanted, self.bad(cursor, f"the function {name!r} that gives a struct"))
 
     def _into(
-        self, cursor: ClangCursor, target: ClangCursor, arguments: list[ClangCursor], wanted: list[Path], own: bool
+        self, cursor: ClangCursor, target: ClangCursor, arguments: list[ClangCursor], wanted: list[Path]
     ) -> dict[Path, SyntaxList]:
         """A function that gives a struct, called before the statement in hand, into a variable of its own."""
         place, name = self.place(cursor), f"struct{next(self._numbers)}"
@@ -213,8 +239,7 @@ class RecordReader(ABC):
             self.pending.append(["group", place, [declared]])
         given = [["name", place, name + suffix] for suffix, _ in self.leaves(type_) or []]
         values = [*given, *(tree for argument in arguments for tree in self.argument(argument))]
-        called = full_name(target) if own or target.kind == CursorKind.CXX_METHOD else target.spelling
-        self.pending.append(["expression", place, ["call", place, called, values, [], ["void"]]])
+        self.pending.append(["expression", place, ["call", place, self.called_as(target), values, [], ["void"]]])
         return {path: Ref(name).tree(place, path) for path in wanted}
 
     def argument(self, cursor: ClangCursor) -> list[SyntaxList]:
@@ -324,22 +349,24 @@ def bare(cursor: ClangCursor) -> ClangCursor:
             and cursor.referenced.kind == CursorKind.CONSTRUCTOR
             and (cursor.referenced.is_copy_constructor() or cursor.referenced.is_move_constructor())
         )
+        if wrapped and cursor.kind != CursorKind.UNEXPOSED_EXPR:
+            inner = inner[-1:]  # what stands before are arguments of the type's template
         if not (wrapped or copied) or len(inner) != 1:
             return cursor
         cursor = inner[0]
 
 
-def full_name(method: ClangCursor) -> str:
-    """A method's name with its struct's."""
-    return f"{method.semantic_parent.spelling}::{method.spelling}"
-
-
-def _has_body(target: ClangCursor) -> bool:
+def has_body(target: ClangCursor) -> bool:
     found = target.get_definition()
     if found is None or not any(child.kind == CursorKind.COMPOUND_STMT for child in found.get_children()):
         return False
     # constructors that the compiler makes itself have bodies, and stand in no text
     return target.kind != CursorKind.CONSTRUCTOR or any(c == target for c in target.semantic_parent.get_children())
+
+
+def _specialised(cursor: ClangCursor) -> bool:
+    template = cindex.conf.lib.clang_getSpecializedCursorTemplate(cursor)
+    return template is not None and template.kind != CursorKind.NO_DECL_FOUND
 
 
 def _within(place: list[Any], given: Ref, suffix: str) -> SyntaxList:

@@ -20,7 +20,7 @@ from penstock.compiler.hls_in.own_memories import KernelParts, OwnMemories
 from penstock.compiler.hls_in.patterns import conjuncts
 from penstock.compiler.hls_in.pieces import Piece, PiecePart
 from penstock.compiler.hls_in.scalar_bodies import attribute_of, body_of
-from penstock.compiler.hls_in.storage import Counter, KernelArray
+from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream
 from penstock.compiler.names import Names, c_name
 
 _BIT = IntegerType(1)
@@ -192,10 +192,9 @@ class PartWriter:
 
     def _alike(self, node: KernelValue) -> tuple[SSAValue, SSAValue]:
         result = self._type(node)
-        cast = KernelValue("convert", kind=node.kind, bits=node.bits)
-        first, second = (self._value(arg) for arg in node.args[1:])
+        values = ((arg, self._value(arg)) for arg in node.args[1:])
         yes, no = (
-            v if vector_type(v).element_type == result else self._map(cast, [v]) for v in (first, second)
+            v if vector_type(v).element_type == result else self._map(_converted(arg, node), [v]) for arg, v in values
         )  # fmt: skip
         return yes, no
 
@@ -233,7 +232,7 @@ class PartWriter:
             return held
         start = self._value(before)
         if vector_type(start).element_type != self._type(node):
-            start = self._map(KernelValue("convert", kind=node.kind, bits=node.bits), [start])
+            start = self._map(_converted(before, node), [start])
         return self._add(nest.SelectOp(start, held, self.first)) if self.first.terms else start
 
     def _keep(self, phi: KernelValue) -> None:
@@ -241,7 +240,7 @@ class PartWriter:
         value = self._value(phi.follow)
         wanted = self._type(phi)
         if vector_type(value).element_type != wanted:
-            value = self._map(KernelValue("convert", kind=phi.kind, bits=phi.bits), [value])
+            value = self._map(_converted(phi.follow, phi), [value])
         if phi.array is not None:
             self._write_array(phi.array, value, [LinearForm(n) for n in phi.word], self.here)
             return
@@ -293,7 +292,7 @@ class PartWriter:
         value = self._value(node.args[0])
         element = self.kernel.element(node.array.kind, node.array.bits, node.array.where)
         if vector_type(value).element_type != element:
-            value = self._map(KernelValue("convert", kind=node.array.kind, bits=node.array.bits), [value])
+            value = self._map(_converted(node.args[0], node.array), [value])
         if data:
             if node.array in self.homes and self.homes[node.array].memory is None:
                 raise self._refused("an array for another task is filled under a condition on data", node)
@@ -329,8 +328,7 @@ class PartWriter:
             wanted = vector_type(stream.type.token).element_type
             if vector_type(value).element_type != wanted:
                 assert node.streams is not None
-                cast = KernelValue("convert", kind=node.streams.kind, bits=node.streams.bits)
-                value = self._map(cast, [value])
+                value = self._map(_converted(node.args[0], node.streams), [value])
             self._add(nest.WriteOp(value, stream, self._guard(node)))
 
     def _stream(self, node: KernelValue, lane: Sequence[KernelValue]) -> SSAValue:
@@ -391,6 +389,10 @@ class PartWriter:
             f"{file}:{place}", limit="nests have affine addresses and guards of single counters",
             hint="analyse the kernel for its cycles alone",
         )  # fmt: skip
+
+
+def _converted(node: KernelValue, wanted: KernelValue | KernelArray | KernelStream) -> KernelValue:
+    return KernelValue("convert", (node,), wanted.kind, wanted.bits, wanted.signed)
 
 
 def _width(node: KernelValue) -> int:

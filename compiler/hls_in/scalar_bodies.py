@@ -27,11 +27,16 @@ _INTEGER: dict[str, Callable[..., Operation]] = {
     "add": arith.AddiOp, "sub": arith.SubiOp, "mul": arith.MuliOp, "div": arith.DivSIOp, "rem": arith.RemSIOp,
     "and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp, "shl": arith.ShLIOp, "shr": arith.ShRSIOp,
 }  # fmt: skip
+_UNSIGNED: dict[str, Callable[..., Operation]] = {
+    "div": arith.DivUIOp, "rem": arith.RemUIOp, "shr": arith.ShRUIOp,
+}  # fmt: skip
 _FUNCTION: dict[str, Callable[[SSAValue], Operation]] = {
     "exp": math.ExpOp, "sqrt": math.SqrtOp, "tanh": math.TanhOp, "abs": math.AbsFOp, "log": math.LogOp,
     "erf": math.ErfOp, "floor": math.FloorOp, "ceil": math.CeilOp, "rsqrt": math.RsqrtOp, "negate": arith.NegfOp,
     "sin": math.SinOp, "cos": math.CosOp,
 }  # fmt: skip
+Signed = tuple[SSAValue, bool]
+"""A scalar, and whether it has a sign if it is an integer."""
 _PREDICATES = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _REAL = ("half", "float", "double")
 
@@ -63,32 +68,37 @@ def attribute_of(value: float, kind: Attribute) -> Attribute:
 
 
 def body_of(node: KernelValue, arguments: list[Attribute], result: Attribute) -> Region | None:
-    """The node on scalars of these types; None for what has no operation."""
+    """The node on scalars of these types; None for what has no operation. Signs are those of its arguments."""
     block = Block(arg_types=arguments)
-    found = _compute(block, node, list(block.args), result)
+    known = len(node.args) == len(arguments)
+    given: list[Signed] = [(value, node.args[i].signed if known else node.signed) for i, value in enumerate(block.args)]
+    found = _compute(block, node, given, result)
     if found is None:
         return None
     block.add_op(nest.YieldOp(found))
     return Region(block)
 
 
-def _compute(block: Block, node: KernelValue, given: list[SSAValue], result: Attribute) -> SSAValue | None:
+def _compute(block: Block, node: KernelValue, given: list[Signed], result: Attribute) -> SSAValue | None:
     if node.op in _INTEGER or node.op in _FLOAT:
         table = _FLOAT if node.kind in _REAL else _INTEGER
         if node.op not in table:
             return None
+        if table is _INTEGER and not node.signed:
+            table = _INTEGER | _UNSIGNED
         left, right = (cast(block, value, result) for value in given)
         return _add(block, table[node.op](left, right))
     if node.op in ("compare", "fcompare"):
-        return _compared(block, node, given)
+        return _compared(block, node, *given)
+    values = [value for value, _ in given]
     if node.op == "logic":
-        return _add(block, (arith.AndIOp if node.comparison == "and" else arith.OrIOp)(given[0], given[1]))
+        return _add(block, (arith.AndIOp if node.comparison == "and" else arith.OrIOp)(values[0], values[1]))
     if node.op == "not":
-        return _add(block, arith.XOrIOp(given[0], _add(block, arith.ConstantOp(IntegerAttr(1, IntegerType(1))))))
+        return _add(block, arith.XOrIOp(values[0], _add(block, arith.ConstantOp(IntegerAttr(1, IntegerType(1))))))
     if node.op == "select":
-        return _add(block, arith.SelectOp(given[0], cast(block, given[1], result), cast(block, given[2], result)))
+        return _add(block, arith.SelectOp(values[0], cast(block, given[1], result), cast(block, given[2], result)))
     if node.op in ("widen", "narrow", "convert", "fromint", "toint"):
-        return cast(block, given[0], result)
+        return cast(block, given[0], result, node.signed)
     if node.op in _FUNCTION and node.kind in _REAL:
         return _add(block, _FUNCTION[node.op](cast(block, given[0], result)))
     if node.op == "abs":
@@ -96,14 +106,19 @@ def _compute(block: Block, node: KernelValue, given: list[SSAValue], result: Att
     return None
 
 
-def _compared(block: Block, node: KernelValue, given: list[SSAValue]) -> SSAValue:
-    left, right = given
-    wide = max((left.type, right.type), key=_rank)
-    left, right = cast(block, left, wide), cast(block, right, wide)
+def _compared(block: Block, node: KernelValue, left: Signed, right: Signed) -> SSAValue:
+    """Integers with and without signs are compared as what they are: C++'s own conversions came before."""
+    wide: Attribute = max((left[0].type, right[0].type), key=_rank)
+    signed = left[1] or right[1]
     name = _PREDICATES[node.comparison]
+    if isinstance(wide, IntegerType) and wide.width.data > 1:
+        room = signed and any(not s and value.type == wide for value, s in (left, right))
+        wide = IntegerType(wide.width.data + room)
+    first, second = cast(block, left, wide), cast(block, right, wide)
     if isinstance(wide, IntegerType):
-        return _add(block, arith.CmpiOp(left, right, name if name in ("eq", "ne") else f"s{name}"))
-    return _add(block, arith.CmpfOp(left, right, "une" if name == "ne" else f"o{name}"))
+        sign = "s" if signed else "u"
+        return _add(block, arith.CmpiOp(first, second, name if name in ("eq", "ne") else sign + name))
+    return _add(block, arith.CmpfOp(first, second, "une" if name == "ne" else f"o{name}"))
 
 
 def _rank(kind: Attribute) -> tuple[int, int]:
@@ -116,8 +131,9 @@ def _real(kind: Attribute) -> Float16Type | Float32Type | Float64Type:
     return kind
 
 
-def cast(block: Block, value: SSAValue, wanted: Attribute) -> SSAValue:
-    """The usual conversions of C++."""
+def cast(block: Block, number: Signed, wanted: Attribute, signed: bool = True) -> SSAValue:
+    """The usual conversions of C++; `signed`: whether the integer that is wanted has a sign."""
+    value, from_signed = number
     given = value.type
     if given == wanted:
         return value
@@ -125,11 +141,13 @@ def cast(block: Block, value: SSAValue, wanted: Attribute) -> SSAValue:
     if before is not None and after is not None:
         if before > after:
             return _add(block, arith.TruncIOp(value, IntegerType(after)))
-        return _add(block, (arith.ExtUIOp if before == 1 else arith.ExtSIOp)(value, IntegerType(after)))
+        whole = before == 1 or not from_signed
+        return _add(block, (arith.ExtUIOp if whole else arith.ExtSIOp)(value, IntegerType(after)))
     if before is not None:
-        return _add(block, (arith.UIToFPOp if before == 1 else arith.SIToFPOp)(value, _real(wanted)))
+        whole = before == 1 or not from_signed
+        return _add(block, (arith.UIToFPOp if whole else arith.SIToFPOp)(value, _real(wanted)))
     if after is not None:
-        return _add(block, arith.FPToSIOp(value, IntegerType(after)))
+        return _add(block, (arith.FPToSIOp if signed else arith.FPToUIOp)(value, IntegerType(after)))
     wider = _rank(wanted) > _rank(given)
     return _add(block, (arith.ExtFOp if wider else arith.TruncFOp)(value, _real(wanted)))
 

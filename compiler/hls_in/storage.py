@@ -28,6 +28,7 @@ class KernelArray:
     dims: tuple[int, ...]
     kind: NumberKind
     bits: int
+    signed: bool = True
     where: str = ""
     argument: bool = False
     constant: bool = False
@@ -74,5 +75,6 @@ class KernelStream:
     argument: bool = False
     where: str = ""
     kind: NumberKind = "float"
+    signed: bool = True
     directive: str = ""
     """Where its depth is said."""

@@ -22,6 +22,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.conditions import split
 from penstock.compiler.hls_in.copies import copy_nest
 from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.integers import wrapped
 from penstock.compiler.hls_in.own_memories import KernelParts, OwnMemories
 from penstock.compiler.hls_in.piece_nest import ArrayHome, nest_of
 from penstock.compiler.hls_in.pieces import Piece, owners_of, tasks_of
@@ -309,6 +310,8 @@ class KernelWriter(KernelParts):
 
     def _table(self, name: str, values: tuple[float | int, ...], array: KernelArray) -> str:
         label = c_name(name)
+        if array.kind == "int":
+            values = tuple(wrapped(int(value), array.bits, True) for value in values)
         self.parameters[label] = np.array(values, numpy_dtype(self._element(array))).reshape(array.dims)
         return label
 

@@ -17,6 +17,11 @@ template <int W, int I, ap_q_mode Q = AP_TRN, ap_o_mode O = AP_WRAP, int N = 0> 
     ap_fixed &operator--();
     ap_fixed operator++(int);
     ap_fixed operator--(int);
+    template <typename T> ap_fixed operator<<(const T &by) const;
+    template <typename T> ap_fixed operator>>(const T &by) const;
+    int to_int() const;
+    float to_float() const;
+    double to_double() const;
     operator double() const;
 };
 template <int W, int I, ap_q_mode Q = AP_TRN, ap_o_mode O = AP_WRAP, int N = 0> struct ap_ufixed {
@@ -33,5 +38,10 @@ template <int W, int I, ap_q_mode Q = AP_TRN, ap_o_mode O = AP_WRAP, int N = 0> 
     ap_ufixed &operator--();
     ap_ufixed operator++(int);
     ap_ufixed operator--(int);
+    template <typename T> ap_ufixed operator<<(const T &by) const;
+    template <typename T> ap_ufixed operator>>(const T &by) const;
+    int to_int() const;
+    float to_float() const;
+    double to_double() const;
     operator double() const;
 };

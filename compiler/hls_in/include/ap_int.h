@@ -1,6 +1,15 @@
 // Declarations alone, for reading sources: nothing here runs. Written for Penstock.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+template <int W> struct ap_uint;
+struct ap_bits {
+    operator __int128() const;
+    template <typename T> ap_bits &operator=(T value);
+    ap_bits &operator=(const ap_bits &value);
+    int to_int() const;
+    unsigned to_uint() const;
+    unsigned long long to_uint64() const;
+};
 template <int W> struct ap_int {
     ap_int();
     template <typename T> ap_int(T value);
@@ -19,8 +28,27 @@ template <int W> struct ap_int {
     ap_int &operator--();
     ap_int operator++(int);
     ap_int operator--(int);
-    operator long long() const;
-    long long range(int high, int low) const;
+    ap_int operator~() const;
+    template <typename T> ap_int operator<<(const T &by) const;
+    template <typename T> ap_int operator>>(const T &by) const;
+    operator __int128() const;
+    ap_bits operator[](int at);
+    bool operator[](int at) const;
+    ap_bits range(int high, int low);
+    __int128 range(int high, int low) const;
+    ap_bits operator()(int high, int low);
+    __int128 operator()(int high, int low) const;
+    bool get_bit(int at) const;
+    bool test(int at) const;
+    void set_bit(int at, bool to);
+    int to_int() const;
+    unsigned to_uint() const;
+    long long to_int64() const;
+    unsigned long long to_uint64() const;
+    float to_float() const;
+    double to_double() const;
+    int length() const;
+    static const int width = W;
 };
 template <int W> struct ap_uint {
     ap_uint();
@@ -40,6 +68,29 @@ template <int W> struct ap_uint {
     ap_uint &operator--();
     ap_uint operator++(int);
     ap_uint operator--(int);
-    operator unsigned long long() const;
-    unsigned long long range(int high, int low) const;
+    ap_uint operator~() const;
+    template <typename T> ap_uint operator<<(const T &by) const;
+    template <typename T> ap_uint operator>>(const T &by) const;
+    operator __int128() const;
+    ap_bits operator[](int at);
+    bool operator[](int at) const;
+    ap_bits range(int high, int low);
+    __int128 range(int high, int low) const;
+    ap_bits operator()(int high, int low);
+    __int128 operator()(int high, int low) const;
+    bool get_bit(int at) const;
+    bool test(int at) const;
+    void set_bit(int at, bool to);
+    int to_int() const;
+    unsigned to_uint() const;
+    long long to_int64() const;
+    unsigned long long to_uint64() const;
+    float to_float() const;
+    double to_double() const;
+    int length() const;
+    static const int width = W;
 };
+template <int A, int B> ap_uint<A + B> operator,(const ap_uint<A> &upper, const ap_uint<B> &lower);
+template <int A, int B> ap_uint<A + B> operator,(const ap_int<A> &upper, const ap_int<B> &lower);
+template <int A, int B> ap_uint<A + B> operator,(const ap_uint<A> &upper, const ap_int<B> &lower);
+template <int A, int B> ap_uint<A + B> operator,(const ap_int<A> &upper, const ap_uint<B> &lower);

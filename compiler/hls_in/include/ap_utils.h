@@ -1,0 +1,3 @@
+// Declarations alone, for reading sources: nothing here runs. Written for Penstock.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once

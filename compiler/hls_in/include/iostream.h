@@ -1,0 +1,11 @@
+// Declarations alone, for reading sources: nothing here runs. Written for Penstock.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+namespace std {
+struct ostream {
+    template <typename T> ostream &operator<<(const T &value);
+};
+extern ostream cout;
+extern ostream cerr;
+extern const char endl;
+}

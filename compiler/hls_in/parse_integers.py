@@ -1,0 +1,61 @@
+"""Calls of integers of any width while libclang's syntax is read: shifts, bits, ranges, one beside the other."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from penstock.compiler.hls_in.parse_records import ClangCursor, SyntaxList
+from penstock.compiler.hls_in.parse_statements import StatementReader
+
+CursorKind: Any = import_module("clang.cindex").CursorKind
+
+
+class IntegerReader(StatementReader):
+    """The part of the reader that knows ap_int and ap_uint. What is not here they compute as C++ does."""
+
+    def of_integer(
+        self, cursor: ClangCursor, called: str, arguments: list[ClangCursor], children: list[ClangCursor]
+    ) -> SyntaxList | None:
+        """A call that has to do with an integer of any width: its shifts, ~, its bits; None for every other one."""
+        operator = called.startswith("operator")
+        owner = arguments[0] if operator and arguments else None
+        if not operator and children and children[0].kind == CursorKind.MEMBER_REF_EXPR:
+            owner = next(iter(children[0].get_children()), None)
+        if owner is None or not _of_any_width(owner.type, called):
+            return None
+        place, type_ = self.place(cursor), self.type(cursor.type)
+        value = self.expression(owner)
+        given = [self.expression(a) for a in (arguments[1:] if operator else arguments)]
+        sign = called[8:] if operator else called
+        if sign == "~" and not given:
+            return ["unary", place, "~", value, type_]
+        if sign == "," and len(given) == 1:
+            return self.side_by_side(place, arguments, [value, given[0]], type_)
+        if sign in ("<<", ">>") and len(given) == 1:
+            return ["binary", place, sign, value, given[0], type_]
+        if sign in ("[]", "get_bit", "test") and len(given) == 1:
+            return ["bits", place, value, given[0], given[0]]
+        if sign in ("()", "range") and len(given) == 2:
+            return ["bits", place, value, *given]
+        if sign == "set_bit" and len(given) == 2:
+            bit = ["bits", place, value, given[0], given[0]]
+            return ["binary", place, "=", bit, given[1], ["int", 1, False]]
+        if sign in ("to_int", "to_uint", "to_int64", "to_uint64", "to_float", "to_double") and not given:
+            return ["cast", place, type_, value]
+        return ["literal", place, self.type(owner.type)[1], type_] if sign == "length" else None
+
+    def side_by_side(
+        self, place: list[Any], arguments: list[ClangCursor], values: list[SyntaxList], type_: SyntaxList
+    ) -> SyntaxList:
+        """(upper, lower): the bits of one number before those of another."""
+        widths = [["int", self.type(argument.type)[1], False] for argument in arguments]
+        upper, lower = (["cast", place, width, value] for width, value in zip(widths, values, strict=True))
+        by = ["literal", place, widths[1][1], ["int", 32, True]]
+        return ["binary", place, "|", ["binary", place, "<<", ["cast", place, type_, upper], by, type_], lower, type_]
+
+
+def _of_any_width(type_: Any, called: str) -> bool:
+    name = type_.get_canonical().spelling.removeprefix("const ")
+    fixed = name.startswith(("ap_fixed<", "ap_ufixed<")) and called.startswith("to_")
+    return fixed or name.startswith(("ap_int<", "ap_uint<")) or name == "ap_bits"

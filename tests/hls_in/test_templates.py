@@ -1,0 +1,102 @@
+"""Templates of types and constants, overloads, structs of templates, and the memories that each call has of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock.compiler.hls_in.delays import delays_for
+from penstock.compiler.hls_in.elaborate import read_kernel
+from penstock.compiler.hls_in.records import DataflowRegion
+from penstock.compiler.hls_in.timed import time_kernel
+from penstock.compiler.simulator import VITIS, Network, simulate
+from penstock.profiling.kernels.values import check_values
+
+TEMPLATES = """
+struct Sizes { static const int n = 4; typedef short number; enum { more = 7 }; };
+template <int N, bool SUMMED> int folded(int v) {
+  int s = 0;
+  for (int i = 0; i < N; i++) s += v;
+  return SUMMED ? s : v;
+}
+template <class T, typename CONFIG> struct Keeper {
+  T kept[CONFIG::n];
+  typename CONFIG::number last;
+  T step(T x) {
+    for (int i = 0; i < CONFIG::n; i++) last += kept[i] * x;
+    return last + CONFIG::more;
+  }
+};
+template <typename T> T larger(T a, T b) { return a > b ? a : b; }
+int twice(int a) { return 2 * a; }
+int twice(int a, int b) { return 2 * a + b; }
+void top(int a[4], float b[2]) {
+  Keeper<int, Sizes> keeper;
+  keeper.last = 0;
+  for (int i = 0; i < 4; i++) keeper.kept[i] = a[i];
+  a[0] = keeper.step(a[1]) + folded<3, true>(a[2]) + larger(a[0], a[1]) + twice(a[1]) + twice(a[0], a[1]);
+  a[1] = folded<2, false>(a[3]);
+  b[0] = larger(b[0], b[1]);
+}
+"""
+LANES = """
+#include <hls_stream.h>
+#include <hls_vector.h>
+typedef hls::vector<float, 4> four;
+static void read(const four *in, hls::stream<four> s[2]) {
+  for (int i = 0; i < 64; i++) {
+#pragma HLS pipeline II=1
+    s[i & 1].write(in[i]);
+  }
+}
+static void work(hls::stream<four> &a, hls::stream<four> &b) {
+  for (int i = 0; i < 32; i++) {
+#pragma HLS pipeline II=1
+    four x = a.read();
+    b.write(x * x + four(1.0f));
+  }
+}
+static void write(hls::stream<four> s[2], four *out) {
+  for (int i = 0; i < 64; i++) {
+#pragma HLS pipeline II=1
+    out[i] = s[i & 1].read();
+  }
+}
+static void both(hls::stream<four> a[2], hls::stream<four> b[2]) {
+#pragma HLS dataflow
+  work(a[0], b[0]);
+  work(a[1], b[1]);
+}
+extern "C" void top(const four *in, four *out) {
+#pragma HLS INTERFACE m_axi port=in depth=64 bundle=g0
+#pragma HLS INTERFACE m_axi port=out depth=64 bundle=g1
+#pragma HLS dataflow
+  hls::stream<four> s[2], t[2];
+#pragma HLS stream variable=s depth=16
+#pragma HLS stream variable=t depth=16
+  read(in, s);
+  both(s, t);
+  write(t, out);
+}
+"""
+
+
+def test_templates_are_read_as_their_calls_make_them(tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cpp"
+    source.write_text(TEMPLATES)
+    assert all(level.equal for level in check_values(source, "top").levels)
+
+
+def test_a_counter_chooses_among_streams_in_every_iteration_and_each_task_has_its_own_memories(tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cpp"
+    source.write_text(LANES)
+    kernel = read_kernel(source, "top")
+    flow = kernel.body[0]
+    assert isinstance(flow, DataflowRegion)
+    timed = time_kernel(kernel, delays_for(300))
+    assert isinstance(timed.design, Network)
+    assert [p.name for p in timed.design.processes] == ["read", "work", "work_1", "write"]
+    assert [p.phases[0].trips for p in timed.design.processes] == [(64,), (32,), (32,), (64,)]
+    result = simulate(timed.design, VITIS)
+    assert result.deadlock is None
+    assert result.latency < 64 + 40
+    assert all(level.equal for level in check_values(source, "top").levels)
