@@ -53,6 +53,12 @@ def fit_axis(values: Sequence[float], start: float, end: float, *, from_zero: bo
     return Axis(bottom, top, start, end, False, tuple(bottom + step * k for k in range(count + 1)))
 
 
+def span_axis(most: float, start: float, end: float) -> Axis:
+    """From 0 to exactly `most`, which nothing lies beyond: a count of trials, the whole of a share."""
+    step = round_step(most / 5)
+    return Axis(0.0, most, start, end, False, tuple(step * k for k in range(math.floor(most / step + 1e-9) + 1)))
+
+
 def round_step(least: float) -> float:
     """The smallest of 1, 2, 2.5, 5 times a power of ten that is at least `least`."""
     power = 10.0 ** math.floor(math.log10(least))

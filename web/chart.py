@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from penstock.web.axis import Axis
 
 _EDGE = 6.0
-_MOST_ON_A_PHONE = 5
+_APART_ON_A_PHONE = 18.0
+"""What a label needs of the room that there is."""
+_SHIFT = {"start": _APART_ON_A_PHONE / 2, "middle": 0.0, "end": -_APART_ON_A_PHONE / 2}
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,15 @@ class LimitLine:
 
 def x_ticks(axis: Axis, text: Callable[[float], str]) -> tuple[Tick, ...]:
     """Of a horizontal axis; the first and the last label do not stick out."""
-    step = -(-len(axis.ticks) // _MOST_ON_A_PHONE)
     ticks: list[Tick] = []
-    for index, value in enumerate(axis.ticks):
+    last = -100.0
+    for value in axis.ticks:
         at = axis.pixel(value)
         anchor = "start" if at < _EDGE else "end" if at > 100 - _EDGE else "middle"
-        ticks.append(Tick(at, text(value), anchor, bool(index % step)))
+        middle = at + _SHIFT[anchor]
+        is_close = middle - last < _APART_ON_A_PHONE
+        last = last if is_close else middle
+        ticks.append(Tick(at, text(value), anchor, is_close))
     return tuple(ticks)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.web import text
-from penstock.web.axis import fit_axis
+from penstock.web.axis import fit_axis, span_axis
 from penstock.web.chart import LimitLine, Tick, stairs_path, x_ticks, y_ticks
 from penstock.web.text import Document
 
@@ -60,7 +60,7 @@ def draw_course(
     values = [value for _, value in falls]
     near = bound if bound and values[-1] <= FAR * bound else None  # a far one would press the course flat
     known = [*values, near] if near else values
-    x_axis = fit_axis([0, max(trials, falls[-1][0] + 1)], 0.0, 100.0)
+    x_axis = span_axis(max(trials, falls[-1][0] + 1), 0.0, 100.0)
     y_axis = fit_axis(known, 100.0, 0.0)
     whole = tuple(tick for tick in x_axis.ticks if tick == round(tick))
     words = f"none is below {show(bound)}" if bound else ""

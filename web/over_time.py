@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Protocol
 
 from penstock.web import text
-from penstock.web.axis import fit_axis
+from penstock.web.axis import fit_axis, span_axis
 from penstock.web.chart import Tick, dots_path, stairs_path, x_ticks, y_ticks
 from penstock.web.search_view import ObjectiveAxis
 
@@ -49,7 +49,7 @@ def draw_history(trials: Sequence[EndedTrialView], axis: ObjectiveAxis) -> TimeC
     known = [(trial, trial.value) for trial in trials if trial.value is not None]
     if len(known) < 2:
         return None
-    across = fit_axis([0, known[-1][0].number + 1], 0.0, 100.0)
+    across = span_axis(known[-1][0].number + 1, 0.0, 100.0)
     upwards = fit_axis([value for _, value in known], 100.0, 0.0)
     fitting = [(across.pixel(t.number), upwards.pixel(value)) for t, value in known if t.fits]
     misfits = [(across.pixel(t.number), upwards.pixel(value)) for t, value in known if not t.fits]
@@ -71,7 +71,7 @@ def draw_distribution(trials: Sequence[EndedTrialView], axis: ObjectiveAxis) -> 
     if len(values) < 2:
         return None
     across = fit_axis(values, 0.0, 100.0)
-    upwards = fit_axis([0.0, 1.0], 100.0, 0.0, from_zero=True)
+    upwards = span_axis(1.0, 100.0, 0.0)
     step = -(-len(values) // MOST_STEPS)
     last = len(values) - 1
     places = [

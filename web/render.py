@@ -58,6 +58,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=text.unturned,
     )
     made.filters |= {
         "quantity": text.quantity,

@@ -23,7 +23,7 @@ OptionLabels = Mapping[str, tuple[str, str]]
 TABS = (("", "Overview"), ("/trials", "Trials"), ("/design", "Design"), ("/log", "Log and files"))
 _SHOWN_ELSEWHERE = (
     "chosen_trial", "evidence", "latency_cycles", "latency_us", "package", "resource_share", "share_evidence", "trials",
-    "bound", "bound_reason", "gap_pct", "measurements", "design_of", "trials_planned",
+    "bound", "bound_reason", "gap_pct", "measurements", "design_of", "trials_planned", "fallback",
 )  # fmt: skip
 _MEANINGS = {
     "digest": "of the package, as in its name; the report also has the digest of the design alone",

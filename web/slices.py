@@ -6,7 +6,6 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, pvariance
 from typing import Any
 
 from penstock.web.axis import fit_axis
@@ -91,11 +90,16 @@ def _explained(name: str, sample: Sequence[Sampled]) -> float:
     groups: dict[str, list[float]] = defaultdict(list)
     for params, value in sample:
         groups[repr(params.get(name))].append(math.log(value) if value > 0 else 0.0)
-    whole = pvariance([value for group in groups.values() for value in group])
+    whole = squares([value for group in groups.values() for value in group])
     if whole == 0 or 2 * len(groups) > len(sample):  # a value for each trial would explain anything
         return 0.0
-    within = fmean(pvariance(group) for group in groups.values() for _ in group)
-    return max(0.0, 1 - within / whole)
+    return max(0.0, 1 - sum(map(squares, groups.values())) / whole)
+
+
+def squares(values: Sequence[float]) -> float:
+    """The sum of the squared distances from the mean; those of equal values are 0 whatever their mean rounds to."""
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) if min(values) != max(values) else 0.0
 
 
 def _slice(name: str, explained: float, sample: Sequence[Sampled], axis: ObjectiveAxis) -> ParameterSlice:

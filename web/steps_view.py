@@ -121,7 +121,7 @@ def _stage(step: Document, now: datetime) -> StageBox:
         line += f" · try {step['attempt']}"
     if step["error"]:
         title += f" – {step['error']['what']}"
-    return StageBox(step["key"], state, _style(state), line, title)
+    return StageBox(step["key"].partition("@")[0], state, _style(state), line, title)
 
 
 def _look(state: str) -> str:

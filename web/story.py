@@ -57,4 +57,5 @@ def story_of(run: Document, last_news: str | None, workers_alive: int, now: date
 
 def _doing(step: Document) -> str:
     """A step and what it says that it is at."""
-    return f"{step['key']}: {step['progress_text']}" if step["progress_text"] else step["key"]
+    name = step["key"].partition("@")[0]  # which turn it is says nothing to somebody who looks
+    return f"{name}: {step['progress_text']}" if step["progress_text"] else name

@@ -14,6 +14,9 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u20
 """Characters that do not show, or that turn or hide what stands beside them."""
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 
+_TURNING = ("\u202d", "\u202e")
+"""Overrides of the writing direction: a name that ends in gpj.exe would read as one that ends in exe.jpg."""
+
 
 def shown_code(source: str) -> str:
     """Somebody's source as a compiler reads it: what is not seen in it, or makes it read otherwise, is written out."""
@@ -124,3 +127,12 @@ def stamp(value: str | datetime | None) -> str:
     """Date and time in UTC for tooltips."""
     at = moment(value)
     return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def unturned(value: object) -> object:
+    """A text whose characters stand in the order in which they are: what would turn them around is named instead."""
+    if not isinstance(value, str) or not any(mark in value for mark in _TURNING):
+        return value
+    for mark in _TURNING:
+        value = value.replace(mark, f"[U+{ord(mark):04X}]")
+    return value

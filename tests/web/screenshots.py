@@ -51,7 +51,7 @@ def main(link: str, folder: Path = FOLDER) -> None:
         for name, path in _pages(runs, searched, designed, asked).items():
             _take(page, base + path, folder / name)
         _take(page, f"{base}{designed['page']}/design", folder / "timeline", "#timeline")
-        _take(page, f"{base}{designed['page']}/design", folder / "treemap", "#area")
+        _take(page, f"{base}{designed['page']}/design?area=lut", folder / "treemap", "#area")
         for part in ("mesh", "mapping"):  # of task programs
             for run in (one for one in whole if one["model"]["kind"] == "tasks"):
                 page.goto(f"{base}{run['page']}/design")

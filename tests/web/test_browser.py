@@ -140,6 +140,7 @@ def test_a_run_is_started_by_the_form(page: Any, settings: Settings, seeder: See
     with served(create_app(settings, ApiOptions())) as url:
         page.goto(f"{url}/submit")
         page.get_by_label("name", exact=True).first.select_option("mlp")
+        assert "hidden=32" in page.locator("#takes").inner_text()
         page.locator("#f-limits").fill("dsp<=oops")
         page.get_by_role("button", name="Start the run").click()
         page.locator("#said").wait_for(state="visible", timeout=WAIT_MS)
@@ -163,6 +164,8 @@ def test_a_kernel_is_sent_by_the_form_with_its_header(page: Any, settings: Setti
         page.get_by_label("a kernel in HLS C++").check()
         assert not page.locator("#f-quantize").is_visible(), "a kernel keeps its own types"
         page.locator("#sources").set_input_files([tmp_path / "k.cpp", tmp_path / "n.h"])
+        page.wait_for_function("document.getElementById('top').value === 'top'")  # the only function that it can be
+        page.locator("#top").fill("")
         page.get_by_role("button", name="Start the run").click()
         page.locator("#said").wait_for(state="visible", timeout=WAIT_MS)
         assert page.locator("#top").get_attribute("aria-invalid") == "true"

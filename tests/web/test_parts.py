@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from penstock import web
 from penstock.web import text
-from penstock.web.axis import fit_axis
+from penstock.web.axis import fit_axis, span_axis
 from penstock.web.course_view import bars_of, draw_course, falls_of, outlook
 from penstock.web.event_lines import event_lines
 from penstock.web.pareto import Dot, ThirdFigure, draw_pareto, pareto_front
@@ -31,6 +31,19 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 )
 def test_quantities(value: float, shown: str) -> None:
     assert text.quantity(value) == shown
+
+
+def test_what_turns_a_text_around_is_named() -> None:
+    assert text.unturned("gpj\u202eexe") == "gpj[U+202E]exe"
+    assert text.unturned("שלום") == "שלום", "a text that is written that way stays"
+    assert text.unturned(7) == 7
+
+
+@pytest.mark.parametrize(("most", "last"), [(1.0, 1.0), (300, 300), (7, 6), (1, 1.0)])
+def test_an_axis_of_a_whole_ends_with_it(most: float, last: float) -> None:
+    axis = span_axis(most, 0.0, 100.0)
+    assert (axis.pixel(0), axis.pixel(most)) == (0, 100)
+    assert axis.ticks[-1] == pytest.approx(last)
 
 
 def test_units() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.services.api.plumbing.accounts import create
 from penstock.services.settings import Settings
-from penstock.web import text
+from penstock.web import slices, text
 from penstock.web.search_view import ObjectiveAxis
 from penstock.web.slices import draw_slices, pair_table, varying
 from tests.api.conftest import MakeClient
@@ -61,3 +61,12 @@ def test_what_is_for_administrators_is_not_there_for_others(
     html = client.get(page, headers=root).text
     assert (run.id in html and "large &amp; &lt;b&gt;old" in html) if page.endswith("storage") else "python" in html
     assert client.get(page, follow_redirects=False).status_code == 303
+
+
+def test_each_value_is_looked_at_twice_however_many_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    counted = slices.squares
+    monkeypatch.setattr(slices, "squares", lambda values: looked.append(len(values)) or counted(values))
+    found = slices.varying([({"lanes": number % 4}, 1.0 + number % 4) for number in range(1000)])
+    assert found == {"lanes": pytest.approx(1.0)}
+    assert sum(looked) == 2 * 1000, "once as a whole, once in its group"
