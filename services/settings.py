@@ -87,7 +87,8 @@ class Settings:
     fence: Literal["required", "off"] = "required"
     """PENSTOCK_FENCE: off imports models without a fence of Penstock's own, where a container is the fence."""
     import_seconds: int = 120
-    """PENSTOCK_IMPORT_SECONDS: what an import may compute; by the clock it may take four times as long."""
+    """PENSTOCK_IMPORT_SECONDS: what an import may compute; by the clock it may take four times as long, and what it
+    waits for a processor besides."""
     import_memory_gb: float = 4.0
     """PENSTOCK_IMPORT_MEMORY_GB: what an import may hold; half of that is the most that may come out of it."""
     profiles_kept: int = 100_000
