@@ -7,6 +7,8 @@ from math import prod
 import pytest
 
 from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.pipeline import lower
+from penstock.compiler.pipeline.verify import make_inputs, verify_levels
 from penstock.compiler.plan.parts import Loading
 from penstock.compiler.plan.planner import Planner
 from penstock.dse.evaluation.evaluate import Evaluator
@@ -72,6 +74,16 @@ def test_weights_pass_once_and_evenly() -> None:
             key=lambda port: port.bits * port.tokens,
         )
         assert weights.bits * weights.tokens == 8 * prod(op.trips[1:]), "each of them once"
+
+
+def test_such_designs_compute_what_the_model_does() -> None:
+    evaluator = feed_forward(2)
+    settings = evaluator.space.fitted_setting()
+    walks = evaluator.space.fitting.flowing(evaluator.space.settings(settings))
+    assert walks
+    lowered = lower(evaluator.program, evaluator.evaluate({**settings, **walks}).design)
+    for comparison in verify_levels(lowered, make_inputs(lowered, random_sets=1)):
+        assert comparison.equal, comparison
 
 
 def test_a_search_begins_with_them_where_they_are_faster(monkeypatch: pytest.MonkeyPatch) -> None:
