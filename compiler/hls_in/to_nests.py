@@ -70,7 +70,7 @@ def nests_of_kernel(kernel: ReadKernel, *, apart: bool = False) -> KernelNests:
     for place, what in kernel.beyond:
         raise PenstockError(
             code="no-nests", what=what, where=place if ":" in place else f"line {place}",
-            limit="integers with signs, as wide as what is computed", hint="analyse it for its cycles alone",
+            limit="one run, and values that the source decides", hint="analyse it for its cycles alone",
         )  # fmt: skip
     try:
         return KernelWriter(kernel, apart).write()
