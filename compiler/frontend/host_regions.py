@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
+from torch.export.graph_signature import InputKind, TensorArgument
 from torch.fx import Node
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.graph_calls import call_as
 from penstock.compiler.frontend.origins import op_name, origin_of
 
 LOOK_UPS = {"embedding", "index", "index_select", "gather", "take", "take_along_dim"}
@@ -26,6 +27,10 @@ SCANS = {"cumsum", "cumprod", "logcumsumexp"}
 CONTRACTIONS = {"mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "convolution", "scaled_dot_product_attention"}
 _VIEWS = {"view", "reshape", "permute", "transpose", "t", "expand", "unsqueeze", "squeeze", "slice", "select", "clone",
           "detach", "alias", "lift_fresh_copy", "unsafe_view", "split", "split_with_sizes", "cat"}  # fmt: skip
+_SAME_ORDER = {"slice", "view", "reshape", "unsqueeze", "squeeze", "clone", "detach", "alias", "lift_fresh_copy",
+               "unsafe_view"}  # fmt: skip
+_PASSES = "penstock_passes"
+"""In what a node is known by: that it copies a value for a result, on the host."""
 _WHY = {
     **dict.fromkeys(LOOK_UPS, "looks values up at places that are computed"),
     **dict.fromkeys(SELECTIONS, "selects by comparing values with one another"),
@@ -80,6 +85,8 @@ class ExportedGraph:
 
     def needs_host(self, node: Node) -> str:
         """Why a node cannot be on the accelerator whatever stands around it; empty where it can."""
+        if _PASSES in node.meta:
+            return "only passes a value on"
         name = op_name(node)
         extreme = name in ("max", "min") or "max_pool" in name
         if extreme and isinstance(node.meta.get("val"), tuple | list) and _index_is_used(node):
@@ -98,19 +105,20 @@ class ExportedGraph:
 def find_regions(program: ExportedProgram, model: str) -> Regions:
     """Where every node goes; refuses a model that would need nothing but the host."""
     graph = ExportedGraph(program)
-    regions, needed = Regions(), {n: why for n in graph.calls if (why := graph.needs_host(n))}
-    for node in graph.calls:
-        if node.target is operator.getitem and node.args[0] in needed:
-            needed[node] = needed[node.args[0]]
+    needed = _needed(graph)
+    if _copy_what_passes(program, graph, needed):
+        graph = ExportedGraph(program)
+        needed = _needed(graph)
+    regions = Regions()
     for node in graph.calls:
         inputs = node.all_input_nodes
-        constant = node not in graph.dependent
+        constant = node not in graph.dependent and _PASSES not in node.meta
         if constant and (node in needed or any(x in regions.folded or is_numbered(x, graph) for x in inputs)):
             regions.folded[node] = "does not depend on the inputs"
     heavy = _heavy(graph, needed)
     behind_heavy = reach(heavy, lambda n: n.users)
     late = {n for n in needed if n in behind_heavy and n in graph.dependent}
-    early = [n for n in needed if n not in late and n in graph.dependent]
+    early = [n for n in needed if n not in late and (n in graph.dependent or _PASSES in n.meta)]
     after = reach(late, lambda n: n.users) - {graph.output}
     middle = set[Node]()
     wanted_before = reach(early, lambda n: n.all_input_nodes)
@@ -132,6 +140,55 @@ def find_regions(program: ExportedProgram, model: str) -> Regions:
     if not regions.empty:
         _refuse_nothing(graph, regions, model)
     return regions
+
+
+def _needed(graph: ExportedGraph) -> dict[Node, str]:
+    needed = {n: why for n in graph.calls if (why := graph.needs_host(n))}
+    for node in graph.calls:
+        if node.target is operator.getitem and node.args[0] in needed:
+            needed[node] = needed[node.args[0]]
+    return needed
+
+
+def _copy_what_passes(program: ExportedProgram, graph: ExportedGraph, needed: dict[Node, str]) -> bool:
+    """A result that is an input, a constant or a value of the host as it came becomes a copy, which the host makes.
+
+    Where all results are such there is nothing to compute, and nothing is changed.
+    """
+    results = list(graph.output.args[0])  # pyright: ignore[reportArgumentType]
+    behind_heavy = reach(_heavy(graph, needed), lambda n: n.users)
+    early = {n for n in needed if n not in behind_heavy}
+    passed = {n for n in results if isinstance(n, Node) and n not in needed and _passes(n, graph, early)}
+    if not passed or len(passed) == len({n for n in results if isinstance(n, Node)}):
+        return False
+    copies: dict[Node, Node] = {}
+    for node in passed:
+        with program.graph.inserting_before(graph.output):
+            made = call_as(program, node)(torch.ops.aten.clone.default, node)
+        made.meta[_PASSES] = True
+        copies[node] = made
+    graph.output.args = (tuple(copies.get(n, n) for n in results),)
+    specs = program.graph_signature.output_specs
+    specs[:] = [
+        replace(spec, arg=TensorArgument(copies[n].name)) if n in copies else spec
+        for n, spec in zip(results, specs, strict=True)
+    ]
+    program.graph_module.recompile()
+    return True
+
+
+def _passes(node: Node, graph: ExportedGraph, early: set[Node]) -> bool:
+    """Whether nothing is computed of it: its elements are those of another value, in their order."""
+    while node.op == "call_function" and op_name(node) in _SAME_ORDER and node not in early:
+        source = node.args[0]
+        if not isinstance(source, Node) or (op_name(node) == "slice" and not _as_large(node, source)):
+            return False
+        node = source
+    return node.op == "placeholder" or node not in graph.dependent or node in early
+
+
+def _as_large(node: Node, source: Node) -> bool:
+    return node.meta["val"].shape == source.meta["val"].shape
 
 
 def reach(start: Iterable[Node], step: Callable[[Node], Iterable[Node]]) -> set[Node]:

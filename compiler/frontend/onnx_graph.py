@@ -44,6 +44,7 @@ from penstock.compiler.frontend.onnx_written_out import WritingOut
 from penstock.compiler.reference import OnnxReference
 
 SAMPLE_SEED = 0
+_PRODUCTS = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "LSTM", "GRU", "RNN")
 _NOTHING = torch.empty(())
 _AS_FLOAT = ":float32"
 """Behind the name of a constant that is stored in integers."""
@@ -174,6 +175,8 @@ class _Builder:
             )  # fmt: skip
         if operator.in_floats:
             reads = [self._in_floats(x) for x in reads]
+        if node.op_type in _PRODUCTS:
+            self._check_finite(reads)
         results = list(node.output)
         shapes = self._shapes(operator, call, reads, where)
         if all(x in self.constants for x in reads) or node.op_type in _SHAPE_READERS:
@@ -187,6 +190,16 @@ class _Builder:
         for x in reads:
             if x in self.constants and x not in self.module.parameter_paths:
                 self.module.parameter_paths[x] = _place(self.module, x.split("."), self.constants[x])
+
+    def _check_finite(self, names: list[str]) -> None:
+        """A mask may hold infinities; of what is multiplied and added up they would make NaN."""
+        for name in names:
+            value = self.constants.get(name)
+            if value is not None and value.is_floating_point() and (count := int((~torch.isfinite(value)).sum())):
+                raise PenstockError(
+                    code="not-finite", what=f"{name!r} holds NaN or infinity in {count} of its {value.numel()} places",
+                    where=self.model, limit="weights are finite numbers", hint="train, convert or export them anew",
+                )  # fmt: skip
 
     def _in_floats(self, name: str) -> str:
         """The name under which a constant is there in float32."""

@@ -224,3 +224,41 @@ def test_only_operations_without_side_effects_are_run() -> None:
         node = {"name": "a", "op": op, "args": ["x"], "kwargs": {}, "layer": "", "why": ""}
         with pytest.raises(PackageError, match="no operation that this runtime runs"):
             HostGraph({**graph, "before": [node]}, {}).before([])
+
+
+class PassesOn(nn.Module):
+    """Returns what it computes, and values that it does nothing to: `which` of them."""
+
+    def __init__(self, which: str) -> None:
+        super().__init__()
+        self.which, self.layer, self.table = which, nn.Linear(4, 3), nn.Embedding(9, 4)
+        self.register_buffer("order", torch.arange(3))
+
+    def forward(self, x: torch.Tensor, ids: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        seen = self.table(ids)
+        y = self.layer(x + seen)
+        match self.which:
+            case "inputs":
+                return x, y, ids, x.view(-1)
+            case "what the host looked up":
+                return y, seen[:5].unsqueeze(0), self.layer(seen.view(5, 4)), seen.view(5, 4)
+            case "constants":
+                return y, torch.ones(2) * 3, self.layer.weight, self.get_buffer("order")
+            case _:
+                return y.argmax(-1), x, y, x
+
+
+@pytest.mark.parametrize("which", ["inputs", "what the host looked up", "constants", "one of them twice"])
+def test_results_that_are_only_passed_on_come_from_the_host(which: str) -> None:
+    module = make(lambda: PassesOn(which))
+    program = import_module(module, seeded((5, 4)), torch.arange(5))
+    assert program.host is not None
+    assert "only passes a value on" in {node["why"] for node in program.host.graph["before"]}
+    agree(prepare(program))
+
+
+def test_a_model_that_looks_nothing_up_may_return_its_input() -> None:
+    program = import_module(make(lambda: Lambda(lambda m, x: (m.layer(x), x), layer=nn.Linear(4, 3))), torch.ones(2, 4))
+    agree(prepare(program))
+    with pytest.raises(PenstockError, match="forward returns 'inputs_0' unchanged"):
+        prepare(import_module(Lambda(lambda m, x: x), torch.ones(2, 4)))

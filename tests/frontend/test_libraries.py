@@ -230,9 +230,14 @@ def test_transformers_models_that_are_refused(reference: str, code: str) -> None
         ("wav2vec2?hidden_size=16&num_hidden_layers=1&num_attention_heads=2&intermediate_size=32&num_conv_pos_embeddings=4"
          "&num_conv_pos_embedding_groups=2&conv_dim=8,8&conv_kernel=4,3&conv_stride=2,2&seq=5", (1, 24)),
         ("perceiver?num_latents=4&d_latents=16&d_model=16&num_self_attends_per_block=1&input=1,8,16", (1, 8, 16)),
+        ("resnet?embedding_size=4&hidden_sizes=4,4,4,4&depths=1,1,1,1", (1, 3, 224, 224)),
+        ("time_series_transformer?prediction_length=2&context_length=6&d_model=16&encoder_layers=1&decoder_layers=1"
+         "&lags_sequence=1,2,4&num_time_features=1&num_static_real_features=1", (1, 10)),
     ],
 )  # fmt: skip
-def test_a_small_vocabulary_series_and_sound_are_built_at_first_try(reference: str, shape: tuple[int, ...]) -> None:
+def test_a_small_vocabulary_images_series_and_sound_are_built_at_first_try(
+    reference: str, shape: tuple[int, ...]
+) -> None:
     pytest.importorskip("transformers", reason="needs transformers")
     assert tuple(load(f"hf:{reference}").example_inputs[0].shape) == shape
 

@@ -72,6 +72,10 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str, str]] = {
         graph([node("Reshape", "c x")], {"x": (2,)}, ["y"], {"c": WEIGHTS}, dtype="int64"),
         "dynamic-shape", "input 1 of Reshape ('x')", "node '/block/Reshape' of net",
     ),
+    "weights without bounds": (
+        graph([node("MatMul", "x c")], {"x": (2, 4)}, ["y"], {"c": np.full((4, 3), np.inf, np.float32)}),
+        "not-finite", "'c' holds NaN or infinity in 12 of its 12 places", "net",
+    ),
     "an enormous result": (
         graph([node("Expand", "x c")], {"x": (1, 1)}, ["y"], {"c": numbers(1 << 20, 1 << 20)}),
         "onnx-tensor-size", "its result has shape", "node '/block/Expand' of net",

@@ -23,6 +23,8 @@ from penstock.compiler.reference import LibraryReference
 
 _PLAIN = ("int", "float", "bool", "str", "list", "tuple")
 _SEQ = 16
+_IMAGE_SIDE = 224
+"""Where a configuration leaves open how large images are: what such models are trained with."""
 _CHARACTERS = 128
 """Where a model takes characters by their numbers, without a vocabulary."""
 
@@ -150,6 +152,8 @@ def _arguments(reference: LibraryReference, module: Any, config: Any) -> Argumen
     named = {main: makers[main]()}
     if main == "input_ids" and "pixel_values" in taken:
         named["pixel_values"] = makers["pixel_values"]()
+    if main == "past_values" and "past_time_features" in taken:
+        named |= _series(config, batch)
     if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in taken:
         named["decoder_input_ids"] = _tokens(config, batch, seq, 2)
     return Arguments(named=named)
@@ -157,6 +161,8 @@ def _arguments(reference: LibraryReference, module: Any, config: Any) -> Argumen
 
 def _signals(config: Any, batch: int, seq: int) -> dict[str, Callable[[], torch.Tensor]]:
     """Series, spectra and sound, where the configuration says how long they are; of sound as much as gives `seq`."""
+    if hasattr(config, "context_length") and hasattr(config, "lags_sequence"):
+        return {"past_values": lambda: noise(batch, *_past(config))}
     if hasattr(config, "context_length") and hasattr(config, "num_input_channels"):
         return {"past_values": lambda: noise(batch, config.context_length, config.num_input_channels)}
     if hasattr(config, "max_length") and hasattr(config, "num_mel_bins"):
@@ -169,6 +175,28 @@ def _signals(config: Any, batch: int, seq: int) -> dict[str, Callable[[], torch.
     return {"input_values": lambda: noise(batch, samples)}
 
 
+def _past(config: Any) -> tuple[int, ...]:
+    """Of a forecaster: as many steps as it looks at, and those to which its longest lag reaches back."""
+    steps = int(config.context_length) + max(map(int, config.lags_sequence))
+    return (steps, int(config.input_size)) if config.input_size > 1 else (steps,)
+
+
+def _series(config: Any, batch: int) -> dict[str, torch.Tensor]:
+    """What a forecaster is called with beside the past: what is known of each step, and of the series as a whole."""
+    (steps, *_), features, ahead = _past(config), int(config.num_time_features), int(config.prediction_length)
+    named = {
+        "past_time_features": noise(batch, steps, features),
+        "past_observed_mask": torch.ones(batch, *_past(config)),
+        "future_time_features": noise(batch, ahead, features),
+        "future_values": noise(batch, ahead, *_past(config)[1:]),
+    }
+    if config.num_static_categorical_features:
+        named["static_categorical_features"] = numbers(0, 1, batch, int(config.num_static_categorical_features), seed=1)
+    if config.num_static_real_features:
+        named["static_real_features"] = noise(batch, int(config.num_static_real_features))
+    return named
+
+
 def _tokens(config: Any, batch: int, seq: int, seed: int) -> torch.Tensor:
     """Of the vocabulary, without the few first ones, which often are padding and the like."""
     size = getattr(config.get_text_config(), "vocab_size", None) or _CHARACTERS
@@ -177,7 +205,7 @@ def _tokens(config: Any, batch: int, seq: int, seed: int) -> torch.Tensor:
 
 def _image(config: Any) -> tuple[int, int, int]:
     vision = getattr(config, "vision_config", config)
-    size: Any = vision.image_size
+    size: Any = getattr(vision, "image_size", None) or _IMAGE_SIDE
     height, width = (size, size) if isinstance(size, int) else (size[0], size[1])
     return int(getattr(vision, "num_channels", 3)), int(height), int(width)
 
