@@ -174,7 +174,7 @@ class _Descent:
 
     def _starts(self) -> list[Evaluation]:
         """The simplest walks, with each kind of adder, as they are and padded; the best first."""
-        plain = self._within(self.space.fitted_setting())
+        plain = self._with_best_banks(self._within(self.space.fitted_setting()))
         mixed = {**plain, **self.fitting.mixed()}
         kinds = [{**plain, **self._built(kind)} for kind in self._adders()] or [plain]
         if self.fitting.mixed():
@@ -206,6 +206,19 @@ class _Descent:
         """Whether walks fall in with each other already, and need no anchor for that."""
         walks = self.fitting.flowing(self.space.settings(start.params)) if IN_TURN in self.choices else {}
         return bool(walks) and all(start.params[name] == value for name, value in walks.items())
+
+    def _with_best_banks(self, state: State) -> State:
+        """Of inputs that follow each other: a state with each tensor in a bank of its own, where that is better.
+
+        Over several banks it comes sooner, but each port then serves early layers and late ones in turn, and the first
+        ones wait for the last ones of the input before (`profiling/port_turns.py`).
+        """
+        if not self.evaluator.goal.weighs_frames or STRIPES not in state:
+            return state
+        ways = [state, {**state, STRIPES: self.choices[STRIPES][0]}]
+        self.most += len(ways)  # of many kernels, hardly more are tried
+        found = [(_rank(evaluation), n) for n, way in enumerate(ways) if (evaluation := self._evaluate(way))]
+        return ways[min(found)[1]] if found else state
 
     def _with_best_multipliers(self, state: State) -> State:
         """A state with whatever products are best built of, where there is a choice."""

@@ -15,7 +15,9 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import STOPS, Goal
 from penstock.dse.rungs import FRAMES, steady_interval
+from penstock.dse.search.descent import descend
 from penstock.dse.search.explore import explore
+from penstock.dse.space.external import STRIPES
 from penstock.dse.space.tiling import TilingOptions
 from penstock.profiling.model import DesignModel
 from penstock.profiling.protocol import ProfilingError
@@ -71,6 +73,19 @@ def test_a_port_brings_the_first_layers_weights_when_the_last_ones_have_passed(p
     simulated = simulated_interval(evaluator, found)
     assert found.figures.interval > 1.5 * max(task.latency for task in found.figures.tasks)
     assert (1 - MARGIN) * (simulated - ACCESS) <= found.figures.interval <= 1.3 * simulated
+
+
+def test_a_search_for_frames_takes_a_bank_a_tensor_where_shared_ports_would_wait() -> None:
+    evaluator = for_frames(
+        build_network("int8", None, 128, tuple(Dense(128, True, False) for _ in range(11)), seed=1), "u55c"
+    )
+    found = descend(evaluator, enough=float("inf"))
+    assert found is not None
+    best = found.best
+    shared = evaluator.evaluate({**best.params, STRIPES: evaluator.space.choices[STRIPES][-1]})
+    assert best.design.stripes == 1
+    assert best.figures.interval < shared.figures.interval
+    assert simulated_interval(evaluator, best) < simulated_interval(evaluator, shared)
 
 
 @pytest.mark.slow
