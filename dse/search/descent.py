@@ -180,7 +180,7 @@ class _Descent:
         if self.fitting.mixed():
             kinds += [mixed, {**mixed, **{name: True for name in plain if name.startswith(f"{COMPACT}.")}}]
         found = [e for state in kinds for way in self._other_multipliers(state) if (e := self._evaluate(way))]
-        kinds = [self._with_best_multipliers(state) for state in kinds]
+        kinds = [self._best_way([state, *self._other_multipliers(state)]) for state in kinds]
         for state in self._grouped(kinds):
             for sizes in ({}, self._sizes(state, Allowance(self.evaluator.may_use)), self._smooth):
                 evaluation = self._evaluate({**state, **sizes})
@@ -208,23 +208,17 @@ class _Descent:
         return bool(walks) and all(start.params[name] == value for name, value in walks.items())
 
     def _with_best_banks(self, state: State) -> State:
-        """Of inputs that follow each other: a state with each tensor in a bank of its own, where that is better.
-
-        Over several banks it comes sooner, but each port then serves early layers and late ones in turn, and the first
-        ones wait for the last ones of the input before (`profiling/port_turns.py`).
-        """
+        """Of inputs that follow each other: with each tensor in a bank of its own, if that is better. A port that
+        serves early layers and late ones makes the first ones wait for the last ones of the input before."""
         if not self.evaluator.goal.weighs_frames or STRIPES not in state:
             return state
-        ways = [state, {**state, STRIPES: self.choices[STRIPES][0]}]
-        self.most += len(ways)  # of many kernels, hardly more are tried
-        found = [(_rank(evaluation), n) for n, way in enumerate(ways) if (evaluation := self._evaluate(way))]
-        return ways[min(found)[1]] if found else state
+        self.most += 2  # of many kernels, hardly more are tried
+        return self._best_way([state, {**state, STRIPES: self.choices[STRIPES][0]}])
 
-    def _with_best_multipliers(self, state: State) -> State:
-        """A state with whatever products are best built of, where there is a choice."""
-        ways = [state, *self._other_multipliers(state)]
+    def _best_way(self, ways: list[State]) -> State:
+        """The best of a few states, the first one if none can be modelled."""
         found = [(_rank(evaluation), n) for n, way in enumerate(ways) if (evaluation := self._evaluate(way))]
-        return ways[min(found)[1]] if found else state
+        return ways[min(found)[1] if found else 0]
 
     def _other_multipliers(self, state: Mapping[str, Value]) -> list[State]:
         kinds = self.choices.get(MULTIPLIERS, ())
