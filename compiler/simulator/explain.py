@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from penstock.compiler.simulator import layout as at
@@ -18,13 +20,18 @@ _LONGEST_LIST = 32
 def find_deadlock(plan: SimulationPlan, state: EngineState) -> Deadlock:
     """The cycle of waiting processes in a network that cannot move."""
     waits = [_waits(p, plan, state) for p in range(len(plan.processes))]
+    return Deadlock(cycle_of(waits), _last_event(plan, state))
+
+
+def cycle_of(waits: Sequence[Sequence[tuple[Wait, int]]]) -> tuple[Wait, ...]:
+    """Who waits for whom, until one is met again; or as far as somebody who waits for no channel."""
     walked: list[int] = []
-    p = next(i for i, own in enumerate(waits) if own)
-    while p not in walked:
+    p = next((i for i, own in enumerate(waits) if own), None)
+    while p is not None and p not in walked and waits[p]:
         walked.append(p)
         p = waits[p][0][1]
-    cycle = walked[walked.index(p) :]
-    return Deadlock(tuple(waits[p][0][0] for p in cycle), _last_event(plan, state))
+    cycle = walked[walked.index(p) :] if p in walked else walked
+    return tuple(waits[one][0][0] for one in cycle)
 
 
 def _waits(p: int, plan: SimulationPlan, state: EngineState) -> list[tuple[Wait, int]]:

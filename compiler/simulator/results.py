@@ -60,7 +60,8 @@ class Wait:
 
 @dataclass(frozen=True)
 class Deadlock:
-    """Nobody can move. `cycle` are the processes that wait for each other, the last one for the first."""
+    """Nobody can move. `cycle` are the processes that wait for each other, the last one for the first; or, if that one
+    waits for no channel, for it."""
 
     cycle: tuple[Wait, ...]
     at: int

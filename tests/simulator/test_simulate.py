@@ -24,6 +24,8 @@ from penstock.compiler.simulator import (
     simulate,
 )
 from penstock.compiler.simulator.check import check_network
+from penstock.compiler.simulator.explain import cycle_of
+from penstock.compiler.simulator.results import Wait
 from penstock.compiler.simulator.simulate import ENGINE
 from penstock.compiler.simulator.state import new_state
 from penstock.profiling.networks.guards import COMPARISONS, Guard, pattern_of
@@ -69,6 +71,19 @@ def test_the_critical_path_goes_from_task_to_task():
     assert [hop.process for hop in deep.critical_path] == ["fork", "hold", "join"]
     assert deep.critical_path[0].start == 0
     assert deep.critical_path[-1].end == deep.latency
+
+
+@pytest.mark.parametrize(
+    ("waiting", "named"),
+    [({0: 1, 1: 2, 2: 1}, [1, 2]), ({1: 0, 0: 1}, [0, 1]), ({0: 1, 1: 2}, [0, 1]), ({}, [])],
+    ids=["cycle behind one", "cycle", "for one that waits for no channel", "nobody"],
+)
+def test_whoever_waits_is_named(waiting: dict[int, int], named: list[int]):
+    """Each of three waits for another one on a channel, or on none."""
+    waits = [
+        [(Wait(f"p{p}", f"c{p}", "empty", f"p{waiting[p]}"), waiting[p])] if p in waiting else [] for p in range(3)
+    ]
+    assert [wait.process for wait in cycle_of(waits)] == [f"p{p}" for p in named]
 
 
 def test_a_deadlock_names_its_cycle():
