@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import torch
 from torch.export import ExportedProgram
@@ -155,7 +156,7 @@ def _copy_what_passes(program: ExportedProgram, graph: ExportedGraph, needed: di
 
     Where all results are such there is nothing to compute, and nothing is changed.
     """
-    results = list(graph.output.args[0])  # pyright: ignore[reportArgumentType]
+    results = cast("list[Node | None]", graph.output.args[0])
     behind_heavy = reach(_heavy(graph, needed), lambda n: n.users)
     early = {n for n in needed if n not in behind_heavy}
     passed = {n for n in results if isinstance(n, Node) and n not in needed and _passes(n, graph, early)}
@@ -167,10 +168,10 @@ def _copy_what_passes(program: ExportedProgram, graph: ExportedGraph, needed: di
             made = call_as(program, node)(torch.ops.aten.clone.default, node)
         made.meta[_PASSES] = True
         copies[node] = made
-    graph.output.args = (tuple(copies.get(n, n) for n in results),)
+    graph.output.args = (tuple(n if n is None else copies.get(n, n) for n in results),)
     specs = program.graph_signature.output_specs
     specs[:] = [
-        replace(spec, arg=TensorArgument(copies[n].name)) if n in copies else spec
+        replace(spec, arg=TensorArgument(copies[n].name)) if n is not None and n in copies else spec
         for n, spec in zip(results, specs, strict=True)
     ]
     program.graph_module.recompile()

@@ -176,8 +176,9 @@ def _scale(call: Call, position: int) -> Array:
 
 
 def _tensor(values: Array, shape: Sequence[int], like: Tensor | None) -> Tensor:
-    shape, device = ([] if values.size == 1 else shape), (None if like is None else like.device)
-    return torch.tensor(np.ravel(values).tolist(), dtype=torch.float32, device=device).reshape(list(shape))
+    device = None if like is None else like.device
+    flat = torch.tensor(np.ravel(values).tolist(), dtype=torch.float32, device=device)
+    return flat.reshape([] if values.size == 1 else list(shape))
 
 
 def _stepped(call: Call, steps: Tensor, position: int) -> Tensor:

@@ -111,9 +111,10 @@ def _compared(block: Block, node: KernelValue, left: Signed, right: Signed) -> S
     wide: Attribute = max((left[0].type, right[0].type), key=_rank)
     signed = left[1] or right[1]
     name = _PREDICATES[node.comparison]
-    if isinstance(wide, IntegerType) and wide.width.data > 1:
+    bits = integer_width(wide)
+    if bits is not None and bits > 1:
         room = signed and any(not s and value.type == wide for value, s in (left, right))
-        wide = IntegerType(wide.width.data + room)
+        wide = IntegerType(bits + room)
     first, second = cast(block, left, wide), cast(block, right, wide)
     if isinstance(wide, IntegerType):
         sign = "s" if signed else "u"

@@ -254,8 +254,9 @@ class Supervised:
     def give_back(self, waited):
         """The time that the tree waited for a processor is the machine's and not its own: it would have computed, which
         has a limit too. One that is seen ready whenever it is looked at, and sleeps otherwise, ends all the same."""
-        latest = self.started + MOST_TIMES * self.spec["timeout"]
-        self.deadline = min(latest, self.deadline + max(0.0, waited))
+        if self.deadline is not None:
+            latest = self.started + MOST_TIMES * self.spec["timeout"]
+            self.deadline = min(latest, self.deadline + max(0.0, waited))
 
     def drain(self, descriptor):
         """Move what the tool wrote into its log; False at the end of the stream."""
