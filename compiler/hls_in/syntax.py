@@ -37,20 +37,27 @@ def declared_in(tree: Tree) -> list[tuple[str, Tree]]:
     return [(part[2], part[3]) for part in tree[2]] if tree[0] == "group" else []
 
 
+_STEPS = ("++", "--", "p++", "p--")
+
+
+def _assigns(sign: object) -> bool:
+    return str(sign).endswith("=") and sign not in ("==", "!=", "<=", ">=")
+
+
 def assigned_in(tree: Tree, heads: bool = True) -> list[str]:
     """Names that a statement assigns, each once, in order; `heads`: those too that loops count with."""
     found: dict[str, None] = {}
 
     def visit(node: Tree) -> None:
-        if (
-            node[0] == "binary"
-            and len(node) == 6
-            and str(node[2]).endswith("=")
-            and node[2] not in ("==", "!=", "<=", ">=")
-        ) or (node[0] == "unary" and len(node) == 5 and node[2] in ("++", "--", "p++", "p--")):
+        if (node[0] == "binary" and len(node) == 6 and _assigns(node[2])) or (
+            node[0] == "unary" and len(node) == 5 and node[2] in _STEPS
+        ):
             _target_name(node[3], found)
-        elif node[0] == "operator" and len(node) == 4 and node[2] == ">>" and len(node[3]) == 2:
-            _target_name(node[3][1], found)
+        elif node[0] == "operator" and len(node) == 4 and node[3]:  # of integers of any width, or a stream
+            if _assigns(node[2]) or node[2] in _STEPS:
+                _target_name(node[3][0], found)
+            elif node[2] == ">>" and len(node[3]) == 2:
+                _target_name(node[3][1], found)
         elif node[0] == "method" and len(node) == 5 and node[3] == "read" and node[4]:
             _target_name(node[4][0], found)
         for child in node[5:6] if node[0] == "for" and len(node) == 7 and not heads else node:

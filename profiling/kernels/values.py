@@ -169,8 +169,8 @@ def emitted_program(nests: KernelNests, folder: Path, work: Path) -> KernelProgr
     hls = folder.resolve() / "hls"
     return build_program(
         work, str(hls / "penstock_top.h"), f"::{interface['top']}", nests.arguments, ToolRunner(),
-        order=[nests.copies.get(entry["name"], entry["name"]) for entry in taken], headers=(emitted_headers(), hls),
-        sources=(hls / "penstock_top.cpp",), where="penstock_top.cpp",
+        order=[nests.copies.get(entry["name"], entry["name"]) for entry in taken],
+        headers=(HEADERS, emitted_headers(), hls), sources=(hls / "penstock_top.cpp",), where="penstock_top.cpp",
     )  # fmt: skip
 
 
