@@ -118,7 +118,7 @@ class ExpressionWalk(BitAccess, StreamAccess, ABC):
             if node.kind in ("int", "bool"):
                 if node.constant:
                     return self.graph.constant(wrapped(int(node.value or 0), bits, signed), "int", bits, signed)
-                if _varies(node) and not fits(width_of(node), (bits, signed)):
+                if (_varies(node) and not fits(width_of(node), (bits, signed))) or _counts_beyond(node, bits, signed):
                     return self.graph.apply("convert", (node,), "int", bits, node.line, signed)
                 return node
             if node.constant:
@@ -347,6 +347,14 @@ def _indexed(tree: Tree) -> Tree:
 def _varies(node: KernelValue) -> bool:
     """An integer that data decide."""
     return node.kind == "int" and not node.constant and node.linear is None
+
+
+def _counts_beyond(node: KernelValue, bits: int, signed: bool) -> bool:
+    """Whether counters lead beyond a type that is narrower than int, which wraps them."""
+    if node.linear is None or node.constant or bits >= 32:
+        return False
+    low, high = node.linear.range
+    return low < (-(1 << (bits - 1)) if signed else 0) or high >= 1 << (bits - signed)
 
 
 def _rounded(value: float) -> float:

@@ -55,8 +55,12 @@ def _natural(sign: str, left: KernelValue, right: KernelValue) -> int:
     match sign:
         case "*":
             return left.bits + right.bits
-        case "+" | "-":
+        case "+" | "-" | "/":
             return wide + 1
+        case "&" | "|" | "^" | "%":
+            return wide
+        case ">>":
+            return left.bits
         case _:
             return 64
 

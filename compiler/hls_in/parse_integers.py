@@ -8,6 +8,7 @@ from typing import Any
 from penstock.compiler.hls_in.parse_records import ClangCursor, SyntaxList
 from penstock.compiler.hls_in.parse_statements import StatementReader
 
+_INT: SyntaxList = ["int", 32, True]
 CursorKind: Any = import_module("clang.cindex").CursorKind
 
 
@@ -30,6 +31,11 @@ class IntegerReader(StatementReader):
         sign = called[8:] if operator else called
         if sign == "~" and not given:
             return ["unary", place, "~", value, type_]
+        if operator and sign in ("++", "--") and len(given) <= 1:  # what comes after has an argument that says so
+            return ["unary", place, f"p{sign}" if given else sign, value, self.type(owner.type)]
+        if operator and _assigns(sign) and len(given) == 1 and self.type(owner.type)[1] == 1:
+            new = given[0] if sign == "=" else ["binary", place, sign[:-1], value, given[0], _INT]
+            return ["operator", place, "=", [value, lowest_bit(place, new)]]
         if sign == "," and len(given) == 1:
             return self.side_by_side(place, arguments, [value, given[0]], type_)
         if sign in ("<<", ">>") and len(given) == 1:
@@ -53,6 +59,19 @@ class IntegerReader(StatementReader):
         upper, lower = (["cast", place, width, value] for width, value in zip(widths, values, strict=True))
         by = ["literal", place, widths[1][1], ["int", 32, True]]
         return ["binary", place, "|", ["binary", place, "<<", ["cast", place, type_, upper], by, type_], lower, type_]
+
+
+def _assigns(sign: str) -> bool:
+    return sign == "=" or (sign.endswith("=") and sign[0] in "+-*/%&|^<>" and sign not in ("<=", ">="))
+
+
+def lowest_bit(place: list[Any], value: SyntaxList) -> SyntaxList:
+    """What one bit keeps of a number: it is no question whether that is zero, as of a bool."""
+    return ["binary", place, "&", value, ["literal", place, 1, _INT], _INT]
+
+
+def is_one_bit(type_: Any) -> bool:
+    return type_.get_canonical().spelling.removeprefix("const ") in ("ap_uint<1>", "ap_int<1>")
 
 
 def _of_any_width(type_: Any, called: str) -> bool:

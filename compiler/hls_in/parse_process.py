@@ -15,7 +15,7 @@ from ctypes import c_double, c_int, c_longlong
 from importlib import import_module
 from typing import Any
 
-from penstock.compiler.hls_in.parse_integers import IntegerReader
+from penstock.compiler.hls_in.parse_integers import IntegerReader, is_one_bit, lowest_bit
 from penstock.compiler.hls_in.parse_records import ClangCursor, Ref, SyntaxList, chain
 
 # its Python side has no types
@@ -244,7 +244,8 @@ class SyntaxReader(IntegerReader):
     def cast(self, cursor: ClangCursor, inner: SyntaxList) -> SyntaxList:
         target = self.type(cursor.type)
         if target[0] in ("int", "float", "double", "half", "fixed"):
-            return ["cast", self.place(cursor), target, inner]
+            kept = lowest_bit(self.place(cursor), inner) if is_one_bit(cursor.type) else inner
+            return ["cast", self.place(cursor), target, kept]
         return inner
 
     def literal(self, cursor: ClangCursor) -> SyntaxList:

@@ -42,6 +42,9 @@ class KernelArgument:
     dtype: str
     scalar: bool
     written: bool
+    bits: int = 0
+    """Of an integer that is narrower than what it is kept in; else 0."""
+    signed: bool = True
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,10 @@ class KernelWriter(KernelParts):
         if isinstance(what, KernelArray) and what in self.updated:
             self.copies[f"{name}__out"] = name
             self.results[what] = self._insert(f"{name}__out", kind, "output")
-        return KernelArgument(name, shape, numpy_dtype(element).name, not isinstance(what, KernelArray), written)
+        dtype = numpy_dtype(element)
+        narrow = what.bits if what.kind == "int" and what.bits < 8 * dtype.itemsize else 0
+        scalar = not isinstance(what, KernelArray)
+        return KernelArgument(name, shape, dtype.name, scalar, written, narrow, what.signed)
 
     def _insert(self, name: str, kind: Attribute, use: str) -> SSAValue:
         argument = self.block.insert_arg(kind, len(self.block.args))

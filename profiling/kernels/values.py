@@ -86,6 +86,7 @@ def check_values(
         work = Path(scratch)
         expected = source_program(path, top, nests.arguments, work / "source").run(memories)
         levels: list[LevelValues] = []
+        memories = {one.name: _in_bits(one, memories[one.name], signed=True) for one in nests.arguments}
         started = time.process_time()
         found = _interpreted(nests, memories, path.name)
         levels.append(_compared("interpreter", nests, expected, found, started))
@@ -126,7 +127,7 @@ def _interpreted(nests: KernelNests, memories: Mapping[str, Array], name: str) -
 
 
 def random_memories(arguments: tuple[KernelArgument, ...], seed: int) -> dict[str, Array]:
-    """Numbers for every argument, the same each time."""
+    """Numbers for every argument, the same each time, as they lie in a source's memory."""
     generator = np.random.default_rng(seed)
     found: dict[str, Array] = {}
     for one in arguments:
@@ -135,8 +136,16 @@ def random_memories(arguments: tuple[KernelArgument, ...], seed: int) -> dict[st
             values = generator.uniform(-1, 1, one.shape)
         else:
             values = generator.integers(0 if dtype.kind == "b" else -8, 2 if dtype.kind == "b" else 8, one.shape)
-        found[one.name] = values.astype(dtype)
+        found[one.name] = _in_bits(one, values.astype(dtype), signed=one.signed)
     return found
+
+
+def _in_bits(one: KernelArgument, values: Array, *, signed: bool) -> Array:
+    """What an integer of few bits keeps of numbers; nests hold all of them with a sign, a source as its type says."""
+    if not one.bits:
+        return values
+    kept = values.astype(np.int64) & ((1 << one.bits) - 1)
+    return np.where(signed & (kept >> (one.bits - 1) != 0), kept - (1 << one.bits), kept).astype(values.dtype)
 
 
 def source_program(path: Path, top: str, arguments: tuple[KernelArgument, ...], folder: Path) -> KernelProgram:
@@ -182,7 +191,8 @@ def _compared(
     for one in nests.arguments:
         if not one.written:
             continue
-        wanted, given = expected[one.name], np.asarray(found[one.name]).reshape(one.shape)
+        wanted = expected[one.name]
+        given = _in_bits(one, np.asarray(found[one.name]).reshape(one.shape), signed=one.signed)
         bits = np.dtype(f"u{np.dtype(one.dtype).itemsize}")
         apart = np.ascontiguousarray(wanted).view(bits) != np.ascontiguousarray(given).view(bits)
         compared, different = compared + apart.size, different + int(apart.sum())

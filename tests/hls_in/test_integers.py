@@ -139,3 +139,43 @@ def test_a_range_of_changing_width_is_refused_with_its_place(tmp_path: Path) -> 
     with pytest.raises(PenstockError, match="a range of bits that is not always as wide") as caught:
         read_kernel(source, "top")
     assert caught.value.where == "kernel.cpp:3:62"
+
+
+CARRIED = """
+#include <ap_int.h>
+void top(const TYPE in[32], TYPE out[32]) {
+  TYPE acc = 0;
+  for (int i = 0; i < 32; i++) {
+#pragma HLS pipeline II=1
+    BODY
+    out[i] = acc;
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("body", ["acc = acc ^ in[i];", "acc += in[i];", "acc++; acc -= in[i] >> 1;"])
+@pytest.mark.parametrize("of", ["int", "ap_int<7>", "ap_uint<5>", "ap_uint<32>"])
+def test_what_a_loop_assigns_goes_on_from_iteration_to_iteration(tmp_path: Path, of: str, body: str) -> None:
+    """An assignment to a number of any width is a call of an operator, and its arrays lie in the fewest bytes."""
+    source = tmp_path / "k.cpp"
+    source.write_text(CARRIED.replace("TYPE", of).replace("BODY", body))
+    assert check_values(source, "top").equal
+
+
+NARROW = {
+    "a counter that wraps": "ap_uint<5> a = in[i]; ap_uint<4> b = i; out[i] = a - b;",
+    "a counter in a byte": "unsigned char c = i * 24; out[i] = c;",
+    "beside each other": "ap_uint<4> a = in[i], b = i; out[i] = (a, b);",
+    "one bit": "ap_uint<1> b = in[i]; b += in[i] >> 1; b ^= i; out[i] = b;",
+    "a bool": "bool b = in[i]; out[i] = b;",
+    "after and before": "ap_uint<6> a = in[i]; out[i] = a++; ++a; out[i] += 64 * a;",
+}
+
+
+@pytest.mark.parametrize("body", NARROW.values(), ids=NARROW)
+def test_what_is_narrower_than_what_it_is_given_wraps(tmp_path: Path, body: str) -> None:
+    source = tmp_path / "k.cpp"
+    head = "#include <ap_int.h>\nvoid top(const int in[32], int out[32]) "
+    source.write_text(f"{head}{{ for (int i = 0; i < 32; i++) {{ {body} }} }}\n")
+    assert check_values(source, "top").equal
