@@ -156,6 +156,11 @@ def _at_a_known_version(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     if version >= 13:
         return model
     _check_model(model, where)
+    if version < 9 and any(node.op_type == "Scan" for node in model.graph.node):  # the converter leaves its batch in
+        raise _refused(
+            "onnx-opset", "the model uses Scan of opset 8, which goes over batches", where,
+            "Scan as it is from opset 9 on", "export it again: torch.onnx.export(..., opset_version=17)",
+        )  # fmt: skip
     try:
         return version_converter.convert_version(model, CONVERTED_TO)
     except Exception as error:

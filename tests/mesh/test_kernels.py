@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.compiler.errors import PenstockError
@@ -52,7 +54,10 @@ def test_plans_executed_core_by_core_give_the_same(name: str, mesh: str) -> None
 )
 @pytest.mark.parametrize("name", CASES)
 def test_every_kernel_runs_on_every_mesh(name: str, mesh: str) -> None:
-    assert CASES[name].check(load_machine(mesh)) < 2e-3
+    case = CASES[name]
+    if (name, mesh) == ("mlp", "ryzen-ai-npu"):  # all of a hidden layer for 32 rows is more than 64 KiB
+        case = replace(case, given={"BLOCK_M": 16, "BLOCK_H": 16})
+    assert case.check(load_machine(mesh)) < 2e-3
 
 
 @pytest.mark.parametrize(("body", "said", "line"), MISTAKES.values(), ids=MISTAKES)
