@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from penstock.services.settings import Settings
 from penstock.services.supervisor.borrowed import BorrowedStack
 
 FEW, TIMES = 4, 3
+_LOOKS = 0.1
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ async def measure_fairness(client: httpx.AsyncClient, model: str, other: str, tr
     alone = [_seconds(await _ended(client, await _start(client, model, other, FEW))) for _ in range(TIMES)]
     large = (await _start(client, model, "", trials))["id"]
     while not await _trials_done(client, large):  # its first trials are there
-        pass
+        await asyncio.sleep(_LOOKS)
     beside = [_seconds(await _ended(client, await _start(client, model, other, FEW))) for _ in range(TIMES)]
     (await client.post(f"/v1/runs/{large}/cancel")).raise_for_status()
     return Fairness(round(statistics.median(alone), 2), round(statistics.median(beside), 2))

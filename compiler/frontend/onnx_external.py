@@ -9,10 +9,13 @@ no link, and no more is read of it than the tensor is large.
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 import onnx
 from onnx import TensorProto
@@ -45,25 +48,34 @@ def _fill(tensor: TensorProto, model: Path, most_elements: int) -> None:
     if bits is None or not offset.isdecimal() or (length is not None and not length.isdecimal()):
         raise _refused(tensor, model, f"is described wrongly in {name!r}", "offset and length are whole numbers")
     size = -(-elements * bits // 8)
-    path = model.parent / name
     try:
-        status = path.lstat()
-        if not stat.S_ISREG(status.st_mode):
-            raise _refused(tensor, model, f"lies in {name!r}, which is no file", "links are not followed")
-        if (length is not None and int(length) != size) or int(offset) + size > status.st_size:
-            raise _refused(
-                tensor, model, f"needs {size} bytes from byte {offset} on of {name!r}, which has {status.st_size}",
-                "the file beside the model is whole",
-            )  # fmt: skip
-        with path.open("rb") as file:
+        with _opened(model.parent / name) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise _refused(tensor, model, f"lies in {name!r}, which is no file", "links are not followed")
+            if (length is not None and int(length) != size) or int(offset) + size > status.st_size:
+                raise _refused(
+                    tensor, model, f"needs {size} bytes from byte {offset} on of {name!r}, which has {status.st_size}",
+                    "the file beside the model is whole",
+                )  # fmt: skip
             file.seek(int(offset))
             data = file.read(size)
     except OSError as error:
-        reason = "which is not there" if isinstance(error, FileNotFoundError) else f"which cannot be read: {error}"
-        raise _refused(tensor, model, f"lies in {name!r}, {reason}", "both files stand in one folder") from error
+        reasons = {
+            errno.ENOENT: "which is not there",
+            errno.ELOOP: "which is no file",
+            errno.EISDIR: "which is no file",
+        }
+        reason = reasons.get(error.errno or 0, f"which cannot be read: {error.strerror}")
+        raise _refused(tensor, model, f"lies in {name!r}, {reason}", "a file beside the model, no link") from error
     tensor.raw_data = data
     tensor.data_location = TensorProto.DEFAULT
     del tensor.external_data[:]
+
+
+def _opened(path: Path) -> BinaryIO:
+    """What is looked at is what is read: a link in its place is not followed, and a pipe is not waited for."""
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK))
 
 
 def _bits(tensor: TensorProto) -> int | None:

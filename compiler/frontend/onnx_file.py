@@ -21,6 +21,7 @@ from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.frontend.onnx_external import with_external_data
 from penstock.compiler.frontend.onnx_floats import in_float32
 from penstock.compiler.frontend.onnx_quantised import QONNX_DOMAINS, QONNX_VERSIONS
+from penstock.compiler.frontend.onnx_walk import all_nodes, all_tensors
 from penstock.compiler.reference import OnnxReference, check_file
 
 MOST_BYTES = 2 << 30
@@ -63,10 +64,10 @@ class OnnxFile:
 def read_onnx(reference: OnnxReference) -> OnnxFile:
     where = str(reference.path)
     model = _parse(reference.path)
-    with_external_data(_tensors(model), reference.path, MOST_ELEMENTS, MOST_BYTES)
+    with_external_data(all_tensors(model), reference.path, MOST_ELEMENTS, MOST_BYTES)
     model = _at_a_known_version(model, where)
     graph = model.graph
-    for tensor in _tensors(model):
+    for tensor in all_tensors(model):
         _check_tensor(tensor, where)
     _check_model(model, where)
     note = in_float32(model, lambda tensor: _array(tensor, where))
@@ -151,12 +152,12 @@ def _at_a_known_version(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
                 "onnx-opset", f"the model uses version {entry.version} of {entry.domain}", where,
                 f"versions {QONNX_VERSIONS[0]} to {QONNX_VERSIONS[-1]} are known", "export it for version 1",
             )  # fmt: skip
-    for tensor in _tensors(model):  # the converter is native code: it sees only what was checked
+    for tensor in all_tensors(model):  # the converter is native code: it sees only what was checked
         _check_tensor(tensor, where)
     if version >= 13:
         return model
     _check_model(model, where)
-    if version < 9 and any(node.op_type == "Scan" for node in model.graph.node):  # the converter leaves its batch in
+    if version < 9 and any(node.op_type == "Scan" for node in all_nodes(model)):  # the converter leaves its batch in
         raise _refused(
             "onnx-opset", "the model uses Scan of opset 8, which goes over batches", where,
             "Scan as it is from opset 9 on", "export it again: torch.onnx.export(..., opset_version=17)",
@@ -176,25 +177,6 @@ def _check_model(model: onnx.ModelProto, where: str) -> None:
         shape_inference.infer_shapes(model, check_type=True, strict_mode=False)
     except (onnx.checker.ValidationError, shape_inference.InferenceError, ValueError, RecursionError) as error:
         raise _damaged(where, _line(error)) from error
-
-
-def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor that the file stores, those in subgraphs and functions included."""
-    yield from model.graph.initializer
-    yield from _tensors_of_nodes(model.graph.node)
-    for function in model.functions:
-        yield from _tensors_of_nodes(function.node)
-
-
-def _tensors_of_nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.TensorProto]:
-    for node in nodes:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from inner.initializer
-                yield from _tensors_of_nodes(inner.node)
 
 
 def _names(graph: onnx.GraphProto) -> Iterator[Any]:

@@ -122,9 +122,7 @@ def _softmax(call: Call, x: Inputs) -> Tensor:
     return _stepped(call, torch.softmax(values, call.get("axis", -1)) / _numbers(call, 3), 4)
 
 
-@operator(
-    f"{_PRIVATE}QLinearConcat", static=(0, 1, *range(3, 97, 3), *range(4, 97, 3)), limit=_PARAMETERS, in_floats=True
-)
+@operator(f"{_PRIVATE}QLinearConcat", static=_OF_PARTS, limit=_PARAMETERS, in_floats=True)
 def _joined(call: Call, x: Inputs) -> Tensor:
     parts = [_centred(call, 4 + 3 * i, v) * _numbers(call, 3 + 3 * i) for i, v in enumerate(x)]
     return _stepped(call, torch.cat(parts, axis_of(call.get("axis", 0), x[0])) / _numbers(call, 0), 1)

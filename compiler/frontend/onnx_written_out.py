@@ -19,6 +19,7 @@ from onnx import helper, numpy_helper
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.onnx_walk import graphs_of
 
 MOST_NODES = 20_000
 """That may come of branches, loops and functions, whatever stands in them."""
@@ -161,7 +162,7 @@ def _renamed(node: onnx.NodeProto, names: dict[str, str], prefix: str, *, own: b
     made.CopyFrom(node)
     made.name = prefix + (node.name or node.op_type)
     made.input[:] = [called(x) for x in node.input]
-    for graph in _graphs_of(made):
+    for graph in graphs_of(made):
         _rename_within(graph, called)
     for x in node.output:
         if x:
@@ -179,7 +180,7 @@ def _rename_within(graph: onnx.GraphProto, called: Callable[[str], str]) -> None
 
     for node in graph.node:
         node.input[:] = [seen(x) for x in node.input]
-        for inner in _graphs_of(node):
+        for inner in graphs_of(node):
             _rename_within(inner, seen)
     for entry in graph.output:
         entry.name = seen(entry.name)
@@ -196,7 +197,7 @@ def _filled(node: onnx.NodeProto, given: Mapping[str, onnx.AttributeProto]) -> o
             made.CopyFrom(given[attribute.ref_attr_name])
             made.name = attribute.name
             kept.append(made)
-    for graph in _graphs_of(node):
+    for graph in graphs_of(node):
         filled = [_filled(inner, given) for inner in graph.node]
         del graph.node[:]
         graph.node.extend(filled)
@@ -209,10 +210,6 @@ def _filled(node: onnx.NodeProto, given: Mapping[str, onnx.AttributeProto]) -> o
 def _own_names(graph: onnx.GraphProto) -> set[str]:
     entries: Iterable[Any] = (*graph.input, *graph.initializer)
     return {entry.name for entry in entries} | {x for node in graph.node for x in node.output}
-
-
-def _graphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    return [g for a in node.attribute for g in (*([a.g] if a.HasField("g") else []), *a.graphs)]
 
 
 def _graph(node: onnx.NodeProto, name: str) -> onnx.GraphProto:

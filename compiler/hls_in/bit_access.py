@@ -50,10 +50,9 @@ class BitAccess(ABC):
         """An integer with some of its bits changed, assigned as a whole."""
         _, place, whole, high, low = tree
         old, lower, count = self.value(whole), self.value(low), self._count_of(place, high, low)
-        bits = max(old.bits, 1)
         slot = self.target(whole)
         kept = slot if isinstance(slot, Slot) else slot[0].array if isinstance(slot, tuple) else None
-        bits, signed = (kept.bits, kept.signed) if kept is not None else (bits, False)
+        bits, signed = (kept.bits, kept.signed) if kept is not None else (max(old.bits, 1), False)
         mask = self.graph.constant((1 << count) - 1, "int", count, False)
         hole = self.graph.operate("shl", mask, lower, "int", bits, place[1], signed=False)
         ones = self.graph.constant((1 << bits) - 1, "int", bits, False)

@@ -10,86 +10,50 @@ struct ap_bits {
     unsigned to_uint() const;
     unsigned long long to_uint64() const;
 };
-template <int W> struct ap_int {
-    ap_int();
-    template <typename T> ap_int(T value);
-    template <typename T> ap_int &operator=(T value);
-    template <typename T> ap_int &operator+=(const T &value);
-    template <typename T> ap_int &operator-=(const T &value);
-    template <typename T> ap_int &operator*=(const T &value);
-    template <typename T> ap_int &operator/=(const T &value);
-    template <typename T> ap_int &operator%=(const T &value);
-    template <typename T> ap_int &operator&=(const T &value);
-    template <typename T> ap_int &operator|=(const T &value);
-    template <typename T> ap_int &operator^=(const T &value);
-    template <typename T> ap_int &operator<<=(const T &value);
-    template <typename T> ap_int &operator>>=(const T &value);
-    ap_int &operator++();
-    ap_int &operator--();
-    ap_int operator++(int);
-    ap_int operator--(int);
-    ap_int operator~() const;
-    template <typename T> ap_int operator<<(const T &by) const;
-    template <typename T> ap_int operator>>(const T &by) const;
-    operator __int128() const;
-    ap_bits operator[](int at);
-    bool operator[](int at) const;
-    ap_bits range(int high, int low);
-    __int128 range(int high, int low) const;
-    ap_bits operator()(int high, int low);
-    __int128 operator()(int high, int low) const;
-    bool get_bit(int at) const;
-    bool test(int at) const;
-    void set_bit(int at, bool to);
-    int to_int() const;
-    unsigned to_uint() const;
-    long long to_int64() const;
-    unsigned long long to_uint64() const;
-    float to_float() const;
-    double to_double() const;
-    int length() const;
-    static const int width = W;
+#define PENSTOCK_INTEGER(NAME) \
+template <int W> struct NAME { \
+    NAME(); \
+    template <typename T> NAME(T value); \
+    template <typename T> NAME &operator=(T value); \
+    template <typename T> NAME &operator+=(const T &value); \
+    template <typename T> NAME &operator-=(const T &value); \
+    template <typename T> NAME &operator*=(const T &value); \
+    template <typename T> NAME &operator/=(const T &value); \
+    template <typename T> NAME &operator%=(const T &value); \
+    template <typename T> NAME &operator&=(const T &value); \
+    template <typename T> NAME &operator|=(const T &value); \
+    template <typename T> NAME &operator^=(const T &value); \
+    template <typename T> NAME &operator<<=(const T &value); \
+    template <typename T> NAME &operator>>=(const T &value); \
+    NAME &operator++(); \
+    NAME &operator--(); \
+    NAME operator++(int); \
+    NAME operator--(int); \
+    NAME operator~() const; \
+    template <typename T> NAME operator<<(const T &by) const; \
+    template <typename T> NAME operator>>(const T &by) const; \
+    operator __int128() const; \
+    ap_bits operator[](int at); \
+    bool operator[](int at) const; \
+    ap_bits range(int high, int low); \
+    __int128 range(int high, int low) const; \
+    ap_bits operator()(int high, int low); \
+    __int128 operator()(int high, int low) const; \
+    bool get_bit(int at) const; \
+    bool test(int at) const; \
+    void set_bit(int at, bool to); \
+    int to_int() const; \
+    unsigned to_uint() const; \
+    long long to_int64() const; \
+    unsigned long long to_uint64() const; \
+    float to_float() const; \
+    double to_double() const; \
+    int length() const; \
+    static const int width = W; \
 };
-template <int W> struct ap_uint {
-    ap_uint();
-    template <typename T> ap_uint(T value);
-    template <typename T> ap_uint &operator=(T value);
-    template <typename T> ap_uint &operator+=(const T &value);
-    template <typename T> ap_uint &operator-=(const T &value);
-    template <typename T> ap_uint &operator*=(const T &value);
-    template <typename T> ap_uint &operator/=(const T &value);
-    template <typename T> ap_uint &operator%=(const T &value);
-    template <typename T> ap_uint &operator&=(const T &value);
-    template <typename T> ap_uint &operator|=(const T &value);
-    template <typename T> ap_uint &operator^=(const T &value);
-    template <typename T> ap_uint &operator<<=(const T &value);
-    template <typename T> ap_uint &operator>>=(const T &value);
-    ap_uint &operator++();
-    ap_uint &operator--();
-    ap_uint operator++(int);
-    ap_uint operator--(int);
-    ap_uint operator~() const;
-    template <typename T> ap_uint operator<<(const T &by) const;
-    template <typename T> ap_uint operator>>(const T &by) const;
-    operator __int128() const;
-    ap_bits operator[](int at);
-    bool operator[](int at) const;
-    ap_bits range(int high, int low);
-    __int128 range(int high, int low) const;
-    ap_bits operator()(int high, int low);
-    __int128 operator()(int high, int low) const;
-    bool get_bit(int at) const;
-    bool test(int at) const;
-    void set_bit(int at, bool to);
-    int to_int() const;
-    unsigned to_uint() const;
-    long long to_int64() const;
-    unsigned long long to_uint64() const;
-    float to_float() const;
-    double to_double() const;
-    int length() const;
-    static const int width = W;
-};
+PENSTOCK_INTEGER(ap_int)
+PENSTOCK_INTEGER(ap_uint)
+#undef PENSTOCK_INTEGER
 template <int A, int B> ap_uint<A + B> operator,(const ap_uint<A> &upper, const ap_uint<B> &lower);
 template <int A, int B> ap_uint<A + B> operator,(const ap_int<A> &upper, const ap_int<B> &lower);
 template <int A, int B> ap_uint<A + B> operator,(const ap_uint<A> &upper, const ap_int<B> &lower);
