@@ -11,6 +11,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.mesh.description import load_machine
 from penstock.compiler.mesh.planner import Reuse, plan_programs
 from penstock.compiler.mesh.traffic import Traffic
+from penstock.compiler.mesh.triton.blocks import BLOCKS, programs_of
 from penstock.compiler.mesh.triton.read import open_kernel, read_kernel
 from penstock.compiler.tasks.source import ProgramText
 from tests.mesh.answers import Tensors
@@ -251,3 +252,34 @@ def test_what_others_forget_is_said(name: str) -> None:
     with pytest.raises(PenstockError, match=said) as caught:
         read_kernel(open_kernel(ProgramText("file.py", HOST + text), "", given), given)
     assert caught.value.where.startswith("file.py:")
+
+
+ROWS = """
+@triton.jit
+def softmax(out, x, stride, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    here = tl.load(x + row * stride + at, mask=at < n, other=-float("inf"))
+    up = tl.exp(here - tl.max(here, axis=0))
+    tl.store(out + row * stride + at, up / tl.sum(up, axis=0), mask=at < n)
+
+def run(x, out):
+    softmax[(64,)](out, x, x.stride(0), 1000)
+"""
+
+
+@pytest.mark.parametrize(("columns", "stride", "block"), [(1000, 1000, {1024}), (1000, 1024, {1024}), (60, 64, {64})])
+def test_blocks_that_leave_a_part_of_the_result_out_are_no_choice(columns: int, stride: int, block: set[int]) -> None:
+    """A row has to fit into one block: smaller ones would be faster, since they compute less."""
+    kernel = open_kernel(ProgramText("k.py", HOST + ROWS))
+    programs = programs_of(kernel, {"n": columns, "stride": stride})
+    assert min(program.blocks["BLOCK"] for program in programs) in block
+    best = plan_programs(programs, load_machine("mesh-1x8"), 3, Reuse())
+    assert best.best.run.cycles >= best.bound
+
+
+def test_blocks_that_a_grid_covers_are_all_choices() -> None:
+    kernel = open_kernel(
+        ProgramText("k.py", HOST + ADD + "def run(x, y, out, n):\n    add[(triton.cdiv(n, 16),)](x, y, out, n)\n")
+    )
+    assert [program.blocks["BLOCK"] for program in programs_of(kernel, {"n": 1000, "grid": 63})] == list(BLOCKS)
