@@ -62,17 +62,17 @@ class _Measured:
 
 def fix_kernel(
     path: Path, top: str, clock_mhz: float = 300.0, part: str = "xcu280-fsvh2892-2L-e",
-    *, watch: OnTried = nobody,
+    *, trials: int | None = None, watch: OnTried = nobody,
 ) -> FixedKernel:  # fmt: skip
-    """The source with better pragmas and nothing else changed."""
+    """The source with better pragmas and nothing else changed. The given one is the first of the `trials`."""
     delays = delays_of(part, clock_mhz)
     sources = read_sources(path)
-    return _Fixer(sources, top, delays, watch).run()
+    return _Fixer(sources, top, delays, trials, watch).run()
 
 
 class _Fixer:
-    def __init__(self, sources: Sources, top: str, delays: Delays, watch: OnTried) -> None:
-        self.watch, self.told = watch, 0
+    def __init__(self, sources: Sources, top: str, delays: Delays, most: int | None, watch: OnTried) -> None:
+        self.watch, self.told, self.most = watch, 0, most
         self.sources, self.top, self.delays = sources, top, delays
         self.text = sources.main.read_bytes().decode(errors="surrogateescape")
         self.file = str(sources.main.relative_to(sources.folder))
@@ -101,7 +101,7 @@ class _Fixer:
         return _Measured(timed, None if result.deadlock is not None else result.latency)
 
     def _tried(self, what: str, edits: SourceEdits | None, current: _Measured) -> _Measured | None:
-        if edits is None or what in self.refused or self.trials >= MOST_TRIALS:
+        if edits is None or what in self.refused or self.trials >= MOST_TRIALS or self._is_enough():
             return None
         self.trials += 1
         why = ""
@@ -116,6 +116,9 @@ class _Fixer:
         self.edits = edits
         self.changes.append(what)
         return found
+
+    def _is_enough(self) -> bool:
+        return self.most is not None and self.told >= self.most
 
     def _tell(self, edits: SourceEdits, found: _Measured | None, changes: tuple[str, ...], why: str) -> None:
         latency = found.latency if found else None
@@ -198,7 +201,7 @@ class _Fixer:
             needed[key] = streams.depth, max(most, line.needed)
         for spare in _SPARE:
             edits, changes = self._with_depths({key: (old, most + spare) for key, (old, most) in needed.items()})
-            if not changes:
+            if not changes or self._is_enough():
                 continue
             found = self._measured(edits)
             self._tell(edits, found, (*self.changes, *changes), "")

@@ -271,3 +271,16 @@ def test_neighbours_are_joined_only_where_nothing_goes_back(tmp_path: Path) -> N
 
     assert nests("i") == nests("i - 1") == 1
     assert nests("i + 1") == 2
+
+
+@pytest.mark.parametrize("trials", [1, 2, 3, 9])
+def test_no_more_sources_are_tried_than_were_asked_for(trials: int, tmp_path: Path) -> None:
+    """The given one counts: whoever asks for one has one."""
+    told: list[int] = []
+    found = explore_kernel(
+        _written(SOURCES["a product"], tmp_path), "top", trials=trials, watch=lambda one: told.append(one.number)
+    )
+    assert len(told) == found.trials <= trials
+    assert told == list(range(len(told)))
+    if trials == 1:
+        assert (found.chosen, found.text) == (0, SOURCES["a product"])

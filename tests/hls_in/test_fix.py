@@ -113,3 +113,14 @@ def test_what_is_written_back_computes_the_same(tmp_path: Path) -> None:
         source = tmp_path / "again.cpp"
         source.write_text(_fixed(text, tmp_path).text)
         assert [level.first for level in check_values(source, "top").levels] == ["", ""]
+
+
+def test_no_more_sources_are_tried_than_were_asked_for(tmp_path: Path) -> None:
+    """The given one counts, and so do other depths."""
+    source = tmp_path / "kernel.cpp"
+    source.write_text(BANKS)
+    for trials in (1, 2):
+        told: list[int] = []
+        found = fix_kernel(source, "top", trials=trials, watch=lambda one, told=told: told.append(one.number))
+        assert told == list(range(trials))
+        assert (found.latency == found.latency_before) == (trials == 1)

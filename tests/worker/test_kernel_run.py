@@ -103,6 +103,7 @@ def test_loops_are_built_anew_and_hold_their_values(running: Service, client: ht
     assert explored["values"]["different"] == 0
     trials = client.get(f"{run['url']}/trials").json()["items"]
     assert [one["number"] for one in trials] == list(range(explored["trials"]))
+    assert run["progress"]["trials_total"] == run["progress"]["trials_done"] == len(trials) <= 12, "no more than asked"
     assert trials[0]["figures"]["latency_cycles"] == before["latency"]
     [chosen] = [one for one in trials if one["chosen"]]
     assert chosen["figures"]["latency_cycles"] == after["latency"] == run["chosen"]["latency"]

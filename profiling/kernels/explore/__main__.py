@@ -84,7 +84,7 @@ def _improve(asked: dict[str, Any]) -> dict[str, Any]:
     except PenstockError as error:
         if error.code not in UNMOVED or numbers:
             raise
-        fixed = fix_kernel(main, top, clock_mhz, part, watch=watch)
+        fixed = fix_kernel(main, top, clock_mhz, part, trials=asked["trials"], watch=watch)
         text = fixed.text.encode(errors="replace").decode()
         said, chosen = {"way": "pragmas", "unmoved": error.one_line(), **fixed.to_json()}, numbers.get(fixed.text, 0)
     sources = read_sources(main)

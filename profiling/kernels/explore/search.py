@@ -95,6 +95,7 @@ def explore_kernel(
 ) -> ExploredKernel:  # fmt: skip
     """The fastest of the sources tried that computes the same and stays within the limits.
 
+    The given one is the first of the `trials`; one alone tries no other.
     After so many `seconds` of computing no other source is tried, and the best so far is it.
     Without `compare` nothing of the kernel is run: whoever asked has to hold the values against each other.
     """
@@ -103,12 +104,13 @@ def explore_kernel(
     unit = parse(path)
     parted = read_source(unit, top)
     together = replace(parted, nodes=fused(parted.nodes))
-    sources = [parted] if together.nodes == parted.nodes else [parted, together]
+    others = trials - 1
+    sources = ([parted] if together.nodes == parted.nodes else [parted, together])[: max(1, others)]
     begun = _computed()
     tried, ends = list[_Search](), list[tuple[_Judged, _State]]()
     for one in sources:
         first = 1 + sum(search.tried for search in tried)
-        share = trials // len(sources)
+        share = others // len(sources)
         end = begun + seconds * (len(tried) + 1) / len(sources)
         tried.append(_Search(unit, top, delays, limits or {}, share, objective, one, watch, first, end))
         ends.append(tried[-1].run())
@@ -122,7 +124,7 @@ def explore_kernel(
     return ExploredKernel(
         path.name, top, part, clock_mhz, text, before.latency, found.judged.latency, before.interval,
         found.judged.interval, tasks, asdict(before.area),
-        asdict(found.judged.area), dict(limits or {}), lines, sum(one.tried for one in tried),
+        asdict(found.judged.area), dict(limits or {}), lines, 1 + sum(one.tried for one in tried),
         search.numbers.get(text, 0), compared, different,
     )  # fmt: skip
 
@@ -161,13 +163,14 @@ class _Search:
 
     def run(self) -> tuple[_Judged, _State]:
         plain = {nest.path: nest.plain for nest in self.nests}
+        if not self.most:
+            if self.over(self.original.area) > 1:
+                raise self._above("the kernel is above the limits as it is", "ask for more trials, or raise the limit")
+            return self.original, _State(plain, self.original)
         first = self._try(plain)
         if first is None:
-            raise PenstockError(
-                code="over-limit", what="the kernel is above the limits even with one operation of each kind at a time",
-                where=f"{self.unit.sources.main.name}:1:1",
-                limit=", ".join(f"{key} {value}" for key, value in self.limits.items()), hint="raise the limit",
-            )  # fmt: skip
+            what = "the kernel is above the limits even with one operation of each kind at a time"
+            raise self._above(what, "raise the limit")
         by_work = sorted((n for n in self.nests if not n.body.opaque), key=lambda nest: -nest.iterations)
         state = first
         for nest in by_work:
@@ -179,6 +182,11 @@ class _Search:
         self.groups = groups
         found = self._as_tasks(state, found, by_work)
         return self.original, found
+
+    def _above(self, what: str, hint: str) -> PenstockError:
+        limit = ", ".join(f"{key} {value}" for key, value in self.limits.items())
+        where = f"{self.unit.sources.main.name}:1:1"
+        return PenstockError(code="over-limit", what=what, where=where, limit=limit, hint=hint)
 
     def _as_tasks(self, state: _State, serial: _State, by_work: list[Nest]) -> _State:
         """The same loops as tasks that run at the same time, each as wide as its share of the work asks."""
