@@ -77,6 +77,8 @@ class Plot:
     """What fits: one shade, or one for each third of the trials by a third figure."""
     third: str
     misfits: str
+    faded: str
+    """What was not asked for."""
     front: str
     marks: tuple[Mark, ...]
     """Of the front, and the chosen one."""
@@ -116,8 +118,9 @@ def draw_pareto(
     y_limit: float | None = None,
     third: ThirdFigure | None = None,
     figures: tuple[str, str] = ("", ""),
+    kept: frozenset[int] | None = None,
 ) -> Plot | None:
-    """The plot, or None while there is nothing to draw."""
+    """The plot, or None while there is nothing to draw. Trials that are not `kept` are pale and cannot be hit."""
     if not dots:
         return None
     evidence = Counter(dot.evidence for dot in dots).most_common(1)[0][0]
@@ -125,9 +128,10 @@ def draw_pareto(
     x_axis = fit_axis([dot.x for dot in dots], 0.0, 100.0)
     y_axis = fit_axis([dot.y for dot in dots], 100.0, 0.0, from_zero=True)
     on_front = {dot.number for dot in front}
-    seen = _seen(dots, on_front, x_axis, y_axis)
+    seen = _seen(dots, on_front, x_axis, y_axis, kept)
     shown = sorted(seen, key=lambda dot: (not dot.chosen, dot.number not in on_front, not dot.feasible, dot.x))
-    marks = [Mark(d, x_axis.pixel(d.x), y_axis.pixel(d.y), _title(d, x_text, y_text, third)) for d in shown]
+    drawn = [Mark(d, x_axis.pixel(d.x), y_axis.pixel(d.y), _title(d, x_text, y_text, third)) for d in shown]
+    marks = [mark for mark in drawn if kept is None or mark.dot.number in kept]
     linked = [mark for mark in marks if mark.dot.number in on_front][:MOST_LINKS]
     alone = {mark.dot.number for mark in linked}
     plain = [mark for mark in marks if mark.dot.number not in alone]
@@ -141,7 +145,8 @@ def draw_pareto(
         misfits=dots_path((mark.px, mark.py) for mark in plain if not mark.dot.feasible),
         front="" if third else stairs_path((x_axis.pixel(dot.x), y_axis.pixel(dot.y)) for dot in front),
         marks=tuple(sorted(linked, key=lambda mark: mark.dot.x)),
-        chosen=next((mark for mark in marks if mark.dot.chosen), None),
+        faded=dots_path((m.px, m.py) for m in drawn if kept is not None and m.dot.number not in kept),
+        chosen=next((mark for mark in drawn if mark.dot.chosen), None),
         x_limit=_limit(x_axis, x_limit, x_text),
         y_limit=_limit(y_axis, y_limit, y_text),
         evidence=evidence,
@@ -164,7 +169,9 @@ def _limit(axis: Axis, value: float | None, text: ShowValue) -> LimitLine | None
     return LimitLine(axis.pixel(value), f"limit {text(value)}")
 
 
-def _seen(dots: Sequence[Dot], on_front: set[int], x_axis: Axis, y_axis: Axis) -> list[Dot]:
+def _seen(
+    dots: Sequence[Dot], on_front: set[int], x_axis: Axis, y_axis: Axis, kept: frozenset[int] | None
+) -> list[Dot]:
     """Of dots that would cover each other one, so that a drawing of any number of trials stays small.
 
     The front and the chosen trial are always drawn.
@@ -172,10 +179,11 @@ def _seen(dots: Sequence[Dot], on_front: set[int], x_axis: Axis, y_axis: Axis) -
     if len(dots) <= MOST_POINTS:
         return list(dots)
     always = [dot for dot in dots if dot.chosen or dot.number in on_front]
+    is_kept = (lambda dot: True) if kept is None else (lambda dot: dot.number in kept)
     across, upwards = x_axis.pixels([dot.x for dot in dots]), y_axis.pixels([dot.y for dot in dots])
     left = list(zip(across, upwards, dots, strict=True))
     for room in _ROOM:
-        left = list({(x // room, y // room, dot.feasible): (x, y, dot) for x, y, dot in left}.values())
+        left = list({(x // room, y // room, dot.feasible, is_kept(dot)): (x, y, dot) for x, y, dot in left}.values())
         if len(left) <= MOST_POINTS:
             break
     drawn = {dot.number for dot in always}

@@ -158,7 +158,7 @@ def render_trials(
         "trials.html",
         head=view_head(run, "/trials", frame.now),
         table=table,
-        parallel=draw_parallel(trials.rows, [heading.name for heading in table.params]),
+        parallel=draw_parallel(trials),
         plot=trials.drawn.plot,
         axes=[*drawn, ""][:3],
         objectives={name: one.axis for name, one in objectives.items()},

@@ -99,7 +99,11 @@ def view_search(run: Document) -> Search:
 
 
 def plot_trials(
-    trials: Sequence[Document], asked: Sequence[str], objectives: ObjectiveViews, limits: Sequence[str] = ()
+    trials: Sequence[Document],
+    asked: Sequence[str],
+    objectives: ObjectiveViews,
+    limits: Sequence[str] = (),
+    kept: frozenset[int] | None = None,
 ) -> Plot | None:
     """The trade-off between the most important objectives, at most three; beside a single one, its usual opposite."""
     x, y, *more = (known_axis(axis, trials) for axis in axes_of(asked, objectives))
@@ -116,7 +120,7 @@ def plot_trials(
     return draw_pareto(
         dots, x_name=x.title, y_name=y.title, x_text=x.show, y_text=y.show,
         x_limit=_limit_of(x, limits), y_limit=_limit_of(y, limits), figures=(x.figure, y.figure),
-        third=ThirdFigure(shaded.title, shaded.show) if shaded else None,
+        third=ThirdFigure(shaded.title, shaded.show) if shaded else None, kept=kept,
     )  # fmt: skip
 
 

@@ -19,13 +19,17 @@ class TrialDrawings:
 
 
 def draw_trials(
-    options: Document, summary: Document, marks: Sequence[Document], objectives: ObjectiveViews
+    options: Document,
+    summary: Document,
+    marks: Sequence[Document],
+    objectives: ObjectiveViews,
+    kept: frozenset[int] | None = None,
 ) -> TrialDrawings:
-    """`marks` are all trials, each with the figures that are drawn."""
+    """`marks` are all trials, each with the figures that are drawn; those that are not `kept` are pale."""
     asked = options.get("objectives") or ()
     return TrialDrawings(
         total=len(marks),
-        plot=plot_trials(marks, asked, objectives, options.get("limits") or ()),
+        plot=plot_trials(marks, asked, objectives, options.get("limits") or (), kept),
         course=_course(asked, summary, marks, objectives),
     )
 

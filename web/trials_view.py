@@ -88,6 +88,12 @@ class KnownTrials:
     query: TrialQuery = field(default_factory=TrialQuery)
     matching: int = 0
     """How many pass what the query asks for."""
+    conditions: Sequence[tuple[str, str, str]] = ()
+    """What the query asks of figures and parameters: name, relation, value."""
+    kept: frozenset[int] | None = None
+    """The trials that pass; None where all do."""
+    beside: Sequence[Document] = ()
+    """Every so many of all trials, whatever is asked for."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Double, Float, Integer, and_, case, cast, false, func, or_, select, text
@@ -18,7 +18,7 @@ _BELOW, _ABOVE, _IS = "<=", ">=", "="
 
 @dataclass(frozen=True)
 class TrialFilter:
-    """A figure or parameter compared with a value, as `dsp_share<=0.5` or `order=connected`."""
+    """A figure or parameter compared with a value, as `dsp_share<=0.5` or `order=connected`; `a|b` is either."""
 
     name: str
     relation: str
@@ -47,6 +47,16 @@ class TimedTrial:
     value: float | None
     ended: float
     seconds: float
+
+
+@dataclass(frozen=True)
+class SpreadTrial:
+    """A trial among others: what was set, and what came of it."""
+
+    number: int
+    state: str
+    params: dict[str, Any]
+    figures: dict[str, Any]
 
 
 class TrialPages(Repository):
@@ -85,6 +95,21 @@ class TrialPages(Repository):
             return count, self._all(TrialRow, steps_with_trials().where(page).order_by(*order))
         rows = self._all(TrialRow, steps_with_trials().where(*where).order_by(*order).offset(offset).limit(limit))
         return count, rows
+
+    def numbers(self, run_id: str, *, states: Sequence[str], filters: Sequence[TrialFilter]) -> frozenset[int]:
+        """The ended trials that pass."""
+        where = [trials.c.run_id == run_id, *map(_holds, filters)]
+        if states:
+            where.append(trials.c.state.in_(states))
+        return frozenset(self.connection.execute(select(trials.c.number).where(*where)).scalars())
+
+    def spread(self, run_id: str, most: int) -> tuple[SpreadTrial, ...]:
+        """Every so many of the ended trials by number."""
+        own = trials.c.run_id == run_id
+        count = self.connection.execute(select(func.count()).where(own)).scalar_one()
+        columns = trials.c.number, trials.c.state, trials.c.params, trials.c.figures
+        statement = select(*columns).where(own, trials.c.number % max(1, -(-count // most)) == 0)
+        return self._all(SpreadTrial, statement.order_by(trials.c.number))
 
     def sample(self, run_id: str, figure: str, most: int) -> tuple[int, list[tuple[dict[str, Any], float]]]:
         """How many trials keep their limits and have the figure, and of them every so many, settings and figure."""
@@ -167,7 +192,9 @@ class TrialPages(Repository):
 
 def _holds(one: TrialFilter) -> ColumnElement[bool]:
     """Whether a trial passes; one that does not have what is asked for does not."""
-    words = _text_in(one.name)
+    if one.relation == _IS and "|" in one.value:
+        return or_(*(_holds(replace(one, value=value)) for value in one.value.split("|")))
+    words = func.replace(_text_in(one.name), " ", "")  # conditions have no blanks
     try:
         asked = float(one.value)
     except ValueError:

@@ -14,6 +14,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from penstock.db import Transaction
+from penstock.db.repositories.trial_pages import TrialFilter
 from penstock.db.schema.records import Run
 from penstock.dse.evaluation.objectives import OBJECTIVES
 from penstock.services.api.answers.documents import chosen_trial, trial_state
@@ -22,6 +23,20 @@ from penstock.web.search_view import drawn_figures
 from penstock.web.trial_drawings import TrialDrawings, draw_trials
 
 KEPT = 32
+
+
+@dataclass(frozen=True)
+class Passing:
+    """What is asked of trials."""
+
+    states: tuple[str, ...] = ()
+    filters: tuple[TrialFilter, ...] = ()
+
+    def of(self, tx: Transaction, run: Run) -> frozenset[int] | None:
+        """Those that pass; None where nothing is asked."""
+        if not self.states and not self.filters:
+            return None
+        return tx.trial_pages.numbers(run.id, states=self.states, filters=self.filters)
 
 
 @dataclass
@@ -35,16 +50,18 @@ class DrawnTrials:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._places: OrderedDict[tuple[str, int, tuple[str, ...]], _Place] = OrderedDict()
+        self._places: OrderedDict[tuple[str, int, tuple[str, ...], Passing], _Place] = OrderedDict()
 
-    def of(self, tx: Transaction, run: Run, last_event_id: int, axes: Sequence[str] = ()) -> TrialDrawings:
-        """Over these objectives, or those of the run.
+    def of(
+        self, tx: Transaction, run: Run, last_event_id: int, axes: Sequence[str] = (), passing: Passing | None = None
+    ) -> TrialDrawings:
+        """Over these objectives, or those of the run; trials that do not pass are pale.
 
         `last_event_id` was read before: what is drawn may be newer, and is drawn again with the next event. Who
         comes while it is drawn waits for it.
         """
         asked = tuple(axes) or tuple(run.options.get("objectives") or ())
-        key = (run.id, last_event_id, asked)
+        key = (run.id, last_event_id, asked, passing or Passing())
         with self._lock:
             place = self._places.setdefault(key, _Place())
             self._places.move_to_end(key)
@@ -53,7 +70,8 @@ class DrawnTrials:
         with place.lock:
             if place.drawings is None:
                 options = {**run.options, "objectives": asked}
-                place.drawings = draw_trials(options, run.summary, _marks(tx, run, asked), OBJECTIVES)
+                kept = passing.of(tx, run) if passing else None
+                place.drawings = draw_trials(options, run.summary, _marks(tx, run, asked), OBJECTIVES, kept)
             return place.drawings
 
 

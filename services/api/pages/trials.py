@@ -16,10 +16,10 @@ from penstock.db import Database, Transaction
 from penstock.db.repositories.trial_pages import TrialFilter
 from penstock.db.schema.records import Run
 from penstock.dse.evaluation.objectives import OBJECTIVES
-from penstock.services.api.answers.documents import chosen_trial, run_detail, trial_detail, trial_out
+from penstock.services.api.answers.documents import chosen_trial, run_detail, trial_detail, trial_out, trial_state
 from penstock.services.api.answers.params import RunId
 from penstock.services.api.answers.trials import front_out
-from penstock.services.api.pages.drawn import Drawn
+from penstock.services.api.pages.drawn import Drawn, Passing
 from penstock.services.api.pages.frame import Entered, Framed, page
 from penstock.services.api.pages.run import model_trial, run_document
 from penstock.services.api.plumbing.context import Ctx
@@ -36,8 +36,10 @@ router = APIRouter(include_in_schema=False)
 CSV_ROWS = 500
 MOST_SAMPLED = 2_000
 """Trials that slices and courses are drawn of: every so many where there are more."""
+MOST_STRANDS = 150
+"""Trials whose settings are drawn beside those of the table."""
 _MOST_PAGES = 10_000
-_FILTER = re.compile(r"([A-Za-z_][\w.]{0,119})(<=|>=|=)(\S{1,80})")
+_FILTER = re.compile(r"([A-Za-z_][\w.]{0,119})(<=|>=|=)(\S{1,400})")
 
 QueryText = Annotated[PlainText, Query(max_length=1000)]
 
@@ -67,7 +69,8 @@ def filters_of(where: str) -> tuple[tuple[TrialFilter, ...], str]:
     for word in where.split():
         match = _FILTER.fullmatch(word)
         if match is None:
-            return (), f"'{word[:80]}' is no condition: write NAME<=VALUE, NAME>=VALUE or NAME=VALUE, without blanks"
+            known = "NAME<=VALUE, NAME>=VALUE, NAME=VALUE or NAME=ONE|OTHER"
+            return (), f"'{word[:80]}' is no condition: write {known}, without blanks"
         found.append(TrialFilter(*match.groups()))
     return tuple(found), ""
 
@@ -80,8 +83,12 @@ def trials_page(run_id: RunId, framed: Framed, drawn: Drawn, context: Ctx, query
         run = find_run(tx, run_id)
         detail = run_detail(tx, run)
         matching, rows = _rows(tx, run, query, conditions, PAGE_ROWS)
-        drawings = drawn.of(tx, run, detail.last_event_id, query.axes)
-        trials = KnownTrials(drawings, rows, model_trial(tx, run, detail), query, matching)
+        passing = Passing(STATES[query.state], conditions)
+        drawings = drawn.of(tx, run, detail.last_event_id, query.axes, passing)
+        trials = KnownTrials(
+            drawings, rows, model_trial(tx, run, detail), query, matching,
+            [(one.name, one.relation, one.value) for one in conditions], passing.of(tx, run), _beside(tx, run),
+        )  # fmt: skip
     return page(render_trials(framed, run_document(detail), trials, OBJECTIVES, refused=refused))
 
 
@@ -141,6 +148,16 @@ def over_time_page(run_id: RunId, framed: Framed, context: Ctx, of: QueryText = 
         count, ended = tx.trial_pages.ended(run.id, axis.figure, MOST_SAMPLED)
     names = {name: objective.axis for name, objective in OBJECTIVES.items()}
     return page(render_over_time(framed, run_document(detail), ended, count, axis, names, name))
+
+
+def _beside(tx: Transaction, run: Run) -> list[Document]:
+    chosen = chosen_trial(run)
+    spread = tx.trial_pages.spread(run.id, MOST_STRANDS)
+    return [
+        {"number": one.number, "state": trial_state(one.state), "chosen": one.number == chosen, "params": one.params,
+         "figures": one.figures}
+        for one in spread
+    ]  # fmt: skip
 
 
 def _rows(
