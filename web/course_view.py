@@ -114,7 +114,7 @@ def bars_of(progress: Document) -> tuple[Bar, ...]:
 def outlook(progress: Document) -> str:
     """12 trials a minute, about 3 min left."""
     pace, left = progress["trials_per_minute"], progress["seconds_left"]
-    if pace is None:
+    if pace is None or progress["trials_done"] >= progress["trials_total"]:
         return ""
     said = f"{text.quantity(pace)} trials a minute" if pace < 120 else f"{text.quantity(pace / 60)} trials a second"
     return said if left is None else f"{said}, about {text.duration(max(left, 1))} left for trials"

@@ -23,6 +23,7 @@ from tests.api.conftest import served
 from tests.api.seeding import Seeder
 from tests.web.browser import BROWSER_MARKS, chromium, quiet_page
 from tests.web.reports import KERNEL, kernel_record, report_of
+from tests.web.states import seed_states
 
 pytestmark = BROWSER_MARKS
 AXE = gzip.decompress((Path(__file__).parent / "vendor" / "axe-4.14.1.min.js.gz").read_bytes()).decode()
@@ -79,10 +80,8 @@ def test_every_page(browser: Any, settings: Settings, seeder: Seeder, width: int
     for number in range(5):
         seeder.trial(going, number)
     seeder.claim(going, "trial/0005")
-    failed = seeder.run(name="lstm")
-    seeder.lose(failed, "import")
-    seeder.fail(failed, "import", code="x", what="no branches on data", where="lstm.py:41", limit="static graphs",
-                hint="use torch.where", log_tail="UserError: dynamic " * 20)  # fmt: skip
+    states = seed_states(seeder)
+    failed = states["failed"]
     kernel = seeder.run(seeder.kernel(KERNEL), name="a kernel in C++")
     other = seeder.run(seeder.kernel(KERNEL.replace("* 3", "* 5")), name="the same with a change")
     record = json.dumps(kernel_record()).encode()
@@ -91,10 +90,12 @@ def test_every_page(browser: Any, settings: Settings, seeder: Seeder, width: int
     _write_beside(seeder, done, going)
     run = f"/runs/{done.id}"
     pages = (
-        "/runs", run, f"{run}/trials", f"{run}/trials/0", f"{run}/trials/3", f"{run}/slices", f"{run}/over-time",
+        "/runs", run, f"{run}/trials", f"{run}/trials?where=fc1.unroll>=4#parallel", f"{run}/trials/0",
+        f"{run}/trials/3", f"{run}/slices", f"{run}/over-time",
         f"{run}/design?kernel=blocks.0.layer2", f"/runs/{kernel.id}/design",
         f"/runs/{kernel.id}/design?what_if={other.id}", f"{run}/log",
-        f"/runs/{going.id}", f"/runs/{going.id}/trials", f"/runs/{going.id}/design", f"/runs/{failed.id}",
+        f"/runs/{going.id}", f"/runs/{going.id}/trials", f"/runs/{going.id}/design",
+        *(f"/runs/{one.id}" for one in states.values()),
         f"/runs/{failed.id}/log", "/compare", f"/compare?run={done.id}&run={going.id}", "/submit",
         f"/submit?run={done.id}", "/service",
         "/service/storage", "/service/machine", "/measurements", "/login", "/runs?words=nothing-like-this",
@@ -102,12 +103,13 @@ def test_every_page(browser: Any, settings: Settings, seeder: Seeder, width: int
     faults: list[str] = []
     with (
         served(create_app(settings, ApiOptions())) as url,
+        served(create_app(settings, ApiOptions(low_disk_bytes=1 << 60))) as full,
         quiet_page(
             browser, viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
         ) as page,
     ):
-        for path in pages:
-            page.goto(url + path)
+        for path in (*(url + path for path in pages), f"{full}/runs", f"{full}/service", f"{full}{run}"):
+            page.goto(path)
             page.wait_for_load_state("load")
             wide = page.evaluate("document.documentElement.scrollWidth")
             faults += [f"{path}: {wide} pixels wide"] if wide > width else []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from penstock.compiler.evidence import EVIDENCE
@@ -33,11 +32,10 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialOut,
 )
+from penstock.services.api.answers.waiting import waiting_for
 from penstock.services.run_options import EXTENDED
 from penstock.services.run_summary import RunSummary
 from penstock.services.step_kinds import EXPLAINED, TRIAL, StepKey
-
-_LONG_WAIT = timedelta(seconds=15)
 
 
 def model_out(model: Model) -> ModelOut:
@@ -109,7 +107,7 @@ def submitted_run(made: Submitted, model: Model) -> RunDetail:
             "summary": dict(made.run.summary),
             "logs": [],
             "steps": [step_out(step, ()) for step in made.steps],
-            "waiting_for": _waiting_for(made.run, made.steps, counts),
+            "waiting_for": "",
             "last_event_id": made.last_event_id,
         }
     )
@@ -139,7 +137,7 @@ def run_detail(tx: Transaction, run: Run, *, estimated: bool = False) -> RunDeta
             "summary": dict(run.summary),
             "logs": [LogOut.model_validate(log) for log in logs],
             "steps": [step_out(step, attempts.get(step.id, ())) for step in steps],
-            "waiting_for": _waiting_for(run, steps, counts),
+            "waiting_for": waiting_for(tx, run, steps, counts),
             "last_event_id": last_event_id,
         }
     )
@@ -326,29 +324,3 @@ def _asked_trials(run: Run) -> int:
     asked = run.options.get("trials")
     counts = [asked if asked is not None else run.summary.get("trials_planned"), run.options.get(EXTENDED)]
     return sum(count for count in counts if isinstance(count, int))
-
-
-def _waiting_for(run: Run, steps: Sequence[Step], counts: Mapping[tuple[str, str], int]) -> str:
-    """Why nothing moves: a silent worker, or a queue that nobody serves. Trials that run are movement."""
-    if run.state in RUN_TERMINAL:
-        return ""
-    if run.paused and not counts.get((TRIAL, StepState.RUNNING), 0):
-        return "the run is paused: no trial starts until it is resumed"
-    now = datetime.now(UTC)
-    running = [step for step in steps if step.state == StepState.RUNNING]
-    for step in running:
-        if step.lease_until is not None and step.lease_until < now:
-            silent = round((now - step.lease_until).total_seconds())
-            return f"the worker of step {step.key} is silent for {silent} s too long; another will take over"
-    trials_running = counts.get((TRIAL, StepState.RUNNING), 0)
-    queued = [step for step in steps if step.state == StepState.QUEUED and step.queued_at is not None]
-    if running or trials_running or not (queued or counts.get((TRIAL, StepState.QUEUED), 0)):
-        return ""
-    if not queued:
-        return "trials are queued that no worker has taken yet, or that an agent is still to tell"
-    since = min(step.queued_at for step in queued if step.queued_at is not None)
-    first = next(step for step in queued if step.queued_at == since)
-    if now - since < _LONG_WAIT:
-        return ""
-    seconds = round((now - since).total_seconds())
-    return f"step {first.key} has waited for {seconds} s for a worker of queue '{first.queue}'"
