@@ -68,7 +68,7 @@ def view_changed_source(
         run=question["id"],
         page=question["page"],
         model=question["model"]["id"],
-        name=question["name"].removesuffix(_SUFFIX),
+        name=question["name"],
         going=going,
         refused=error.get("what") or ("" if found or going else "It was not read."),
         where=error.get("where") or "",
