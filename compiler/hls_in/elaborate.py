@@ -11,6 +11,7 @@ from penstock.compiler.hls_in.bindings import INSTEAD, ArrayView, NameScope, Slo
 from penstock.compiler.hls_in.directives import Directed
 from penstock.compiler.hls_in.functions import Abandon
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
+from penstock.compiler.hls_in.leaving import Leaving
 from penstock.compiler.hls_in.loops import NAMING
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.nests import Nests
@@ -79,9 +80,10 @@ class Elaborator(Nests):
         self.streams: list[KernelStream] = []
         self.tables: dict[KernelArray, tuple[float | int, ...]] = {}
         self.touched: set[KernelArray] = set()
-        self.result: KernelValue | None = None
+        self.left = Leaving()
         self.loop_numbers: dict[int, int] = {}
         self.sunk = set()
+        self.looked_at = set()
         self.steps = 0
         self.beyond = []
         self.until = time.process_time() + SECONDS
@@ -153,12 +155,18 @@ class Elaborator(Nests):
     def statements(self, trees: list[Tree], pragmas: Iterable[Pragma] = ()) -> None:
         """Statements, and between them the pragmas that name variables, in the order of the text."""
         waiting = list(pragmas)
-        for tree in trees:
+        for position, tree in enumerate(trees):
             while waiting and waiting[0].line < tree[1][1]:
                 with self.mistakes.noted():
                     self.apply(waiting.pop(0))
             with self.mistakes.noted():
                 self.statement(tree)
+            if self.left.when is not None:
+                for p in waiting:
+                    with self.mistakes.noted():
+                        self.apply(p)
+                self.still_there(trees[position + 1 :])
+                return
         for p in waiting:
             with self.mistakes.noted():
                 self.apply(p)
@@ -181,8 +189,7 @@ class Elaborator(Nests):
             case "expression":
                 self.value(tree[2])
             case "return":
-                if tree[2] is not None:
-                    self.result = self.value(tree[2])
+                self.leave(self.value(tree[2]) if tree[2] is not None else None)
             case "if":
                 self._if(tree)
             case "for":
@@ -203,3 +210,5 @@ class Elaborator(Nests):
                 raise unsupported(tree[1], "a loop under a condition", "put the condition inside the loop")
             with self.under(None if taken.constant else taken):
                 self.statement(branch)
+            if taken.constant:
+                break

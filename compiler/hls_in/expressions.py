@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -18,18 +17,21 @@ from penstock.compiler.hls_in.bindings import (
     unsupported,
 )
 from penstock.compiler.hls_in.bit_access import BitAccess
+from penstock.compiler.hls_in.conversions import REAL, Conversions, is_float
 from penstock.compiler.hls_in.graph import KernelValue
-from penstock.compiler.hls_in.integers import fits, plain, result_width, width_of, wrapped
+from penstock.compiler.hls_in.integers import plain, result_width
+from penstock.compiler.hls_in.leaving import Returns
 from penstock.compiler.hls_in.memory import Memories
-from penstock.compiler.hls_in.storage import KernelArray, NumberKind
+from penstock.compiler.hls_in.storage import KernelArray
 from penstock.compiler.hls_in.stream_access import StreamAccess
-from penstock.compiler.hls_in.syntax import Tree
+from penstock.compiler.hls_in.syntax import Tree, assigned_in, calls_in, is_tree
 
 _SIGNS = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "%": "rem", "&": "and", "|": "or", "^": "xor", "<<": "shl",
     ">>": "shr",
 }  # fmt: skip
-_REAL = ("half", "float", "double", "fixed")
+_MODULAR = ("+=", "-=", "*=", "&=", "|=", "^=", "<<=")
+"""Of which the lower bits of a result follow from the lower bits of what is combined."""
 
 
 def _inverse(x: float) -> float:
@@ -48,7 +50,7 @@ FUNCTIONS: dict[str, Any] = {
 """Functions of floats that fold where all is constant."""
 
 
-class ExpressionWalk(BitAccess, StreamAccess, ABC):
+class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
     """The part of the walk that evaluates; statements and loops are in elaborate.py and nests.py."""
 
     memories: Memories
@@ -67,6 +69,8 @@ class ExpressionWalk(BitAccess, StreamAccess, ABC):
             case "cast":
                 kind = kind_of(tree[2])
                 inner = self.value(tree[3])
+                if kind is not None and (kind[0] != "int" or kind[1] > inner.bits):
+                    inner = self.exactly(tree[3], inner)
                 return self.convert(inner, *kind) if kind is not None else inner
             case "name" | "index":
                 return self._read(tree)
@@ -78,7 +82,9 @@ class ExpressionWalk(BitAccess, StreamAccess, ABC):
                 return self._unary(tree)
             case "choice":
                 condition = self.truth(self.value(tree[2]))
-                return self.graph.choose(condition, self.value(tree[3]), self.value(tree[4]), tree[1][1])
+                yes = self._if_asked(condition, tree[3])
+                no = self._if_asked(self.graph.negate(condition), tree[4])
+                return self.graph.choose(condition, yes, no, tree[1][1])
             case "method":
                 return self._method(tree)
             case "call":
@@ -103,52 +109,6 @@ class ExpressionWalk(BitAccess, StreamAccess, ABC):
     @abstractmethod
     def called(self, tree: Tree) -> KernelValue: ...
 
-    def truth(self, node: KernelValue) -> KernelValue:
-        if node.kind == "bool":
-            return node
-        return self.graph.compare("!=", node, self.graph.constant(0, node.kind, node.bits))
-
-    def convert(self, node: KernelValue, kind: NumberKind, bits: int, signed: bool = True) -> KernelValue:
-        """A cast; constants at once, a float widened and narrowed again not at all."""
-        if node.kind == kind and kind in _REAL:
-            return node
-        if kind == "bool":
-            return self.truth(node)
-        if kind == "int":
-            if node.kind in ("int", "bool"):
-                if node.constant:
-                    return self.graph.constant(wrapped(int(node.value or 0), bits, signed), "int", bits, signed)
-                if (_varies(node) and not fits(width_of(node), (bits, signed))) or _counts_beyond(node, bits, signed):
-                    return self.graph.apply("convert", (node,), "int", bits, node.line, signed)
-                return node
-            if node.constant:
-                return self.graph.constant(wrapped(int(node.value or 0), bits, signed), "int", bits, signed)
-            return self.graph.apply("toint", (node,), "int", bits, signed=signed)
-        if node.constant:
-            value = float(node.value or 0)
-            return self.graph.constant(_rounded(value) if kind == "float" else value, kind, bits)
-        if node.kind in ("int", "bool"):
-            return self.graph.apply("fromint", (node,), kind, bits)
-        if node.kind == "float" and kind == "double":
-            return self.graph.apply("widen", (node,), kind, bits)
-        if node.kind == "double" and kind == "float":
-            return self._narrowed(node)
-        return self.graph.apply("convert", (node,), kind, bits)
-
-    def _narrowed(self, node: KernelValue) -> KernelValue:
-        """A double as a float. One operation on floats alone gives the same value as a float operation."""
-        if node.op == "widen":
-            return node.args[0]
-        if node.op in ("add", "sub", "mul", "div") and all(map(_is_float, node.args)):
-            left, right = (self._as_float(arg) for arg in node.args)
-            return self.graph.operate(node.op, left, right, "float", 32, node.line)
-        if node.op == "sqrt" and _is_float(node.args[0]):
-            return self.graph.apply("sqrt", (self._as_float(node.args[0]),), "float", 32, node.line)
-        return self.graph.apply("narrow", (node,), "float", 32, node.line)
-
-    def _as_float(self, node: KernelValue) -> KernelValue:
-        return node.args[0] if node.op == "widen" else self.graph.constant(float(node.value or 0), "float", 32)
-
     def _binary(self, tree: Tree) -> KernelValue:
         _, place, sign, left_tree, right_tree, type_ = tree
         line = place[1]
@@ -159,15 +119,19 @@ class ExpressionWalk(BitAccess, StreamAccess, ABC):
             return self.value(right_tree)
         if sign in ("<<", ">>") and self._names_stream(left_tree):  # in a template it is not yet an operator's call
             return self._stream_sign(["operator", place, sign, [left_tree, right_tree]])
-        left, right = self.value(left_tree), self.value(right_tree)
+        left = self.value(left_tree)
         if sign in ("&&", "||"):
-            left, right = self.truth(left), self.truth(right)
+            left = self.truth(left)
+            right = self.truth(self._if_asked(left if sign == "&&" else self.graph.negate(left), right_tree))
             found = self.graph.both(left, right) if sign == "&&" else self.graph.either(left, right)
             return found if found is not None else self.graph.constant(1, "bool", 1)
+        right = self.value(right_tree)
+        if sign in ("<", ">", "<=", ">=", "==", "!=", "/", "%", ">>"):
+            left, right = self.exactly(left_tree, left), self.exactly(right_tree, right)
         if sign in ("<", ">", "<=", ">=", "==", "!="):
             left, right = self._alike(left, right)
-            if left.kind == "double" and _is_float(left) and _is_float(right):
-                left, right = self._as_float(left), self._as_float(right)
+            if left.kind == "double" and is_float(left) and is_float(right):
+                left, right = self.as_float(left), self.as_float(right)
             return self.graph.compare(sign, left, right, line)
         if sign not in _SIGNS:
             raise unsupported(place, f"the operator {sign}", "write it with + - * / % & | ^ << >> and comparisons")
@@ -189,7 +153,7 @@ class ExpressionWalk(BitAccess, StreamAccess, ABC):
                 return (left, found) if one is left else (found, right)
         order = ("bool", "int", "fixed", "half", "float", "double")
         wide = left if order.index(left.kind) >= order.index(right.kind) else right
-        if left.kind != right.kind and wide.kind in _REAL:
+        if left.kind != right.kind and wide.kind in REAL:
             return self.convert(left, wide.kind, wide.bits), self.convert(right, wide.kind, wide.bits)
         return left, right
 
@@ -198,11 +162,31 @@ class ExpressionWalk(BitAccess, StreamAccess, ABC):
         if sign != "=":
             old = self.value(left)
             a, b = self._alike(old, value)
-            bits, signed = max(a.bits, b.bits), True
-            if a.kind in ("int", "bool") and not (plain(a) and plain(b)):
-                bits, signed = result_width(sign[:-1], a, b, (max(bits, 64) + 1, True))
-            value = self.graph.operate(_SIGNS[sign[:-1]], a, b, a.kind, bits, place[1], signed)
+            bits, signed, kind = max(a.bits, b.bits), True, a.kind
+            if kind in ("int", "bool"):
+                kind = "int"
+                if not (plain(a) and plain(b)):
+                    bits, signed = result_width(sign[:-1], a, b, (max(bits, 64) + 1, True))
+                into = self._kept_in(left)
+                if sign in _MODULAR and into is not None and into[0] <= bits:
+                    bits, signed = into  # what lies above is cut off
+            value = self.graph.operate(_SIGNS[sign[:-1]], a, b, kind, bits, place[1], signed)
         return self.write(left, value)
+
+    def _kept_in(self, tree: Tree) -> tuple[int, bool] | None:
+        """Bits and sign of the variable or word that an expression names, if it is an integer of several bits."""
+        if tree[0] == "bits":
+            return None
+        target = self.target(tree)
+        kept = target if isinstance(target, Slot) else target[0].array if isinstance(target, tuple) else None
+        return (kept.bits, kept.signed) if kept is not None and kept.kind == "int" else None
+
+    def _if_asked(self, condition: KernelValue, tree: Tree) -> KernelValue:
+        """An expression that is evaluated under a condition: it matters where it changes something."""
+        if not condition.constant and (assigned_in(tree) or any(True for _ in calls_in(tree)) or _takes(tree)):
+            with self.under(condition):
+                return self.value(tree)
+        return self.value(tree)
 
     def _unary(self, tree: Tree) -> KernelValue:
         _, place, sign, inner, _ = tree
@@ -222,7 +206,7 @@ class ExpressionWalk(BitAccess, StreamAccess, ABC):
             zero = self.graph.constant(0, node.kind, node.bits)
             if node.constant:
                 return self.graph.constant(-(node.value or 0), node.kind, node.bits)
-            if node.kind in _REAL:
+            if node.kind in REAL:
                 return self.graph.apply("negate", (node,), node.kind, node.bits, place[1])
             declared = kind_of(tree[4])
             bits, signed = result_width("-", zero, node, declared[1:] if declared is not None else None)
@@ -250,6 +234,9 @@ class ExpressionWalk(BitAccess, StreamAccess, ABC):
             return self.target(tree[3])
         if tree[0] == "unary" and tree[2] == "*":
             return self.target(self._pointed(tree))
+        if tree[0] == "unary" and tree[2] == "&":  # the place itself, or the array that begins there
+            inner = tree[3]
+            return self.target(inner[2] if inner[0] == "index" and self.value(inner[3]).value == 0 else inner)
         if tree[0] == "name":
             found = self.scope.find(tree[2])
             if found is None:
@@ -264,6 +251,8 @@ class ExpressionWalk(BitAccess, StreamAccess, ABC):
         if tree[0] == "index":
             base = self.target(tree[2])
             index = self.value(tree[3])
+            if isinstance(base, Slot) and index.value == 0:  # of a pointer to one number
+                return base
             if isinstance(base, StreamView):
                 return StreamView(base.streams, (*base.prefix, index))
             if isinstance(base, ArrayView):
@@ -344,26 +333,6 @@ def _indexed(tree: Tree) -> Tree:
     return ["index", tree[1], *operands]
 
 
-def _varies(node: KernelValue) -> bool:
-    """An integer that data decide."""
-    return node.kind == "int" and not node.constant and node.linear is None
-
-
-def _counts_beyond(node: KernelValue, bits: int, signed: bool) -> bool:
-    """Whether counters lead beyond a type that is narrower than int, which wraps them."""
-    if node.linear is None or node.constant or bits >= 32:
-        return False
-    low, high = node.linear.range
-    return low < (-(1 << (bits - 1)) if signed else 0) or high >= 1 << (bits - signed)
-
-
-def _rounded(value: float) -> float:
-    try:
-        return struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
-def _is_float(node: KernelValue) -> bool:
-    """A double that holds a float: one that was widened, or a constant that a float holds exactly."""
-    return node.op == "widen" or (node.constant and _rounded(float(node.value or 0)) == node.value)
+def _takes(tree: Tree) -> bool:
+    """Whether an expression reads a stream."""
+    return tree[0] == "method" or any(_takes(part) for part in tree if is_tree(part) and isinstance(part[0], str))

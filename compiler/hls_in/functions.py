@@ -23,6 +23,7 @@ from penstock.compiler.hls_in.bindings import (
 from penstock.compiler.hls_in.directives import PragmaWalk
 from penstock.compiler.hls_in.expressions import FUNCTIONS
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
+from penstock.compiler.hls_in.leaving import Leaving
 from penstock.compiler.hls_in.loops import NAMING, pragma
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.pragmas import Pragma
@@ -43,7 +44,6 @@ class Abandon(Exception):
 class Functions(PragmaWalk):
     functions: dict[str, Tree]
     calls: list[str]
-    result: KernelValue | None
     loop_numbers: dict[int, int]
     at_once: bool
     """Whether calls here are tasks of a dataflow region."""
@@ -156,9 +156,9 @@ class Functions(PragmaWalk):
             bindings[parameter] = self._passed(parameter, parameter_type, argument)
         for parameter, literal in zip(function[5], templates, strict=False):
             bindings[parameter] = Slot(parameter, "int", 32, value=self.value(literal))
-        scope, result, path = self.scope, self.result, self.path
+        scope, left, path = self.scope, self.left, self.path
         self.scope = NameScope(self._outermost(), bindings)
-        self.result = None
+        self.left = Leaving()
         instance, at_once = self.instance, self.at_once
         if at_once:
             self.called_before += 1
@@ -186,8 +186,8 @@ class Functions(PragmaWalk):
             self.calls.pop()
         else:
             self.function_body(function)
-        value = self.result
-        self.scope, self.result, self.path = scope, result, path
+        value = self.left.value
+        self.scope, self.left, self.path = scope, left, path
         self.instance, self.at_once = instance, at_once
         return value if value is not None else self.graph.constant(0)
 

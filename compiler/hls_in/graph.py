@@ -90,7 +90,11 @@ _FOLD: dict[str, Any] = {
 def _fold(op: str, left: float, right: float) -> float:
     """C++'s result for constants: division and remainder of integers go towards zero, shifts stay within a word."""
     if op == "div":
-        return int(left / right) if isinstance(left, int) and isinstance(right, int) else left / right
+        if not isinstance(left, int) or not isinstance(right, int):
+            return left / right
+        return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+    if op == "rem" and isinstance(left, int) and isinstance(right, int):
+        return abs(left) % abs(right) * (1 if left >= 0 else -1)
     if op == "shl":
         right = min(right, 64)
     value = _FOLD[op](left, right)
@@ -207,6 +211,8 @@ class ValueGraph:
         for one, other in ((left, right), (right, left)):
             if one.constant:
                 return one if one.value else other
+            if one.op == "not" and one.args[0] is other:
+                return self.constant(1, "bool", 1)
         return self._one(
             ("logic", "or", *_sorted(left, right)), KernelValue("logic", (left, right), "bool", 1, comparison="or")
         )
@@ -223,7 +229,7 @@ class ValueGraph:
             return yes if condition.value else no
         if yes is no:
             return yes
-        kind, bits = (yes.kind, max(yes.bits, no.bits))
+        kind, bits = (yes.kind, max(_bits(yes), _bits(no)))
         signed = yes.signed if yes.signed is no.signed or no.constant else no.signed if yes.constant else True
         bits += kind == "int" and signed and not (yes.signed and no.signed) and not (yes.constant or no.constant)
         return self._one(
@@ -249,6 +255,13 @@ class ValueGraph:
         node.number = len(self.nodes)
         self.nodes.append(node)
         return node
+
+
+def _bits(node: KernelValue) -> int:
+    """Bits of a value; of a constant of a type for numbers of any width, those that it needs."""
+    if node.kind == "int" and node.constant and node.bits > 64:
+        return int(node.value or 0).bit_length() + 1
+    return node.bits
 
 
 def _sorted(left: KernelValue, right: KernelValue) -> tuple[KernelValue, KernelValue]:

@@ -17,8 +17,9 @@ ANY_WIDTH = 128
 def width_of(node: KernelValue) -> Width:
     if node.kind == "bool":
         return 1, False
-    if node.constant and int(node.value or 0) >= 0:
-        return max(1, int(node.value or 0).bit_length()), False
+    if node.constant:
+        value = int(node.value or 0)
+        return (max(1, value.bit_length()), False) if value >= 0 else ((~value).bit_length() + 1, True)
     if node.linear is not None and node.linear.range[0] >= 0:
         return node.bits, False
     return node.bits, node.signed
@@ -26,7 +27,7 @@ def width_of(node: KernelValue) -> Width:
 
 def plain(node: KernelValue) -> bool:
     """Whether nothing of a node is without a sign but what counts or is constant."""
-    return node.signed or node.constant or node.linear is not None
+    return (node.signed and node.kind != "bool") or node.constant or node.linear is not None
 
 
 def fits(given: Width, wanted: Width) -> bool:
@@ -42,7 +43,7 @@ def wrapped(value: int, bits: int, signed: bool) -> int:
 
 def result_width(sign: str, left: KernelValue, right: KernelValue, declared: Width | None) -> Width:
     """Bits of a result, whatever the type that C++ computes in, and at most those of that type."""
-    if plain(left) and plain(right):
+    if plain(left) and plain(right) and (declared is None or declared[0] < ANY_WIDTH):
         most = declared or (max(left.bits, right.bits), True)
         bits = min(most[0], _natural(sign, left, right))
         return bits, most[1] if bits == most[0] and declared is not None else True
@@ -88,3 +89,11 @@ def _exact(sign: str, left: KernelValue, right: KernelValue) -> Width:
             return a + int(right.value or 0), a_signed
         case _:
             return ANY_WIDTH, signed
+
+
+def kept_width(node: KernelValue) -> int:
+    """Bits that nests keep a value in: those of its C++ type, of counters and constants those of int if it has room."""
+    if node.linear is None or node.kind != "int":
+        return node.bits
+    low, high = node.linear.range
+    return 32 if low >= -(1 << 31) and high < 1 << (32 - node.signed) else 64

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 
 from penstock.compiler.hls_in.bindings import NameScope, Slot, StreamView, kind_of, unsupported, where
 from penstock.compiler.hls_in.functions import COPIES, Functions
@@ -30,18 +29,11 @@ from penstock.compiler.hls_in.syntax import (
 
 class Nests(Functions):
     sunk: set[KernelValue]
+    looked_at: set[int]
+    """Loops of which it is known that they do not change their own variable."""
 
     @abstractmethod
     def statements(self, trees: list[Tree], pragmas: Iterable[Pragma] = ()) -> None: ...
-
-    @contextlib.contextmanager
-    def under(self, condition: KernelValue | None) -> Generator[None]:
-        path = self.path
-        self.path = self.graph.both(path, condition)
-        try:
-            yield
-        finally:
-            self.path = path
 
     def _constant(self, tree: Tree) -> int | None:
         node = self.value(tree)
@@ -56,6 +48,11 @@ class Nests(Functions):
 
     def loop_of(self, tree: Tree, label: str) -> None:
         head = self._head(tree)
+        if id(tree) not in self.looked_at:
+            self.looked_at.add(id(tree))
+            if (at := assigned_in(tree[5], heads=False).get(head.variable)) is not None:
+                hint = "count with a variable of its own, or put the part that is left out under a condition"
+                raise unsupported(at, f"a loop that changes its own variable {head.variable!r}", hint)
         unroll = self.asked(tree[5], "unroll")
         factor = unroll.number("factor", self.constants()) if unroll is not None else None
         whole = self.items is None or (unroll is not None and factor is None) or (factor or 0) >= head.trip
@@ -63,7 +60,8 @@ class Nests(Functions):
             self._unrolled(tree, head)
             return
         self._settle()
-        item = self._loop(tree, label)
+        with self.in_a_loop(tree):
+            item = self._loop(tree, label)
         assert self.items is not None
         self.items.append(item)
         self._left(head)
@@ -74,7 +72,8 @@ class Nests(Functions):
                 tree[1], f"unrolling {head.trip:,} iterations", "pipeline this loop, or unroll by a factor"
             )
         for turn in range(head.trip):
-            self._bound(head, self.graph.constant(head.first + turn * head.step), lambda: self.statement(tree[5]))
+            at = self.graph.constant(head.first + turn * head.step)
+            self.unless_left(lambda at=at: self._bound(head, at, lambda: self.statement(tree[5])))
         self._left(head)
 
     def _chooses_streams(self, tree: Tree) -> bool:
@@ -186,7 +185,7 @@ class Nests(Functions):
         unroll = self.asked(chain[-1][5], "unroll")
         factor = (unroll.number("factor", self.constants()) or 1) if unroll is not None else 1
         trips = [head.trip for head in heads]
-        trips[-1] = max(1, trips[-1] // factor)
+        trips[-1] = -(-trips[-1] // factor)
         counters = [Counter(name, trip) for name, trip in zip(names, trips, strict=True)]
         self._begin()
         self.items = None
@@ -240,7 +239,9 @@ class Nests(Functions):
                     "mul", self.graph.counter(counters[depth]), self.graph.constant(factor * head.step), "int", 32
                 )
                 node = self.graph.operate("add", node, self.graph.constant(head.first + lane * head.step), "int", 32)
-                self._bound(head, node, lambda: self.statement(tree[5]))
+                end, sign = self.graph.constant(head.end), "<" if head.step > 0 else ">"
+                with self.under(None if head.trip % factor == 0 else self.graph.compare(sign, node, end)):
+                    self._bound(head, node, lambda: self.statement(tree[5]))
             return
 
         def walk() -> None:

@@ -157,6 +157,8 @@ class SyntaxReader(IntegerReader):
     def type(self, type_: Any) -> SyntaxList:
         canonical = type_.get_canonical()
         kind = canonical.kind
+        if kind == TypeKind.ENUM:
+            kind = canonical.get_declaration().enum_type.get_canonical().kind
         if kind in INTEGERS:
             return ["int", *INTEGERS[kind]]
         if kind in (TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.HALF, TypeKind.VOID):

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from penstock.compiler.hls_in.parse_records import ClangCursor, RecordReader, Ref, SyntaxList
-from penstock.compiler.hls_in.syntax import names_in
+from penstock.compiler.hls_in.syntax import names_in, variable_of
 
 cindex: Any = import_module("clang.cindex")
 CursorKind: Any = cindex.CursorKind
@@ -39,9 +39,14 @@ class StatementReader(RecordReader):
             if len(parts) != 4:
                 return self.bad(cursor, "a for loop that lacks its start, condition or step")
             start, condition, step, body = parts
+            begun, inside = self.loop_start(start, condition), self.single(body)
+            own, others = _own_step(self.expression(step), variable_of(["for", None, begun]))
+            if others:
+                more = [["expression", part[1], part] for part in others]
+                end, first = (inside[2], inside[3]) if inside[0] == "block" else (cursor.extent.end.line, [inside])
+                inside = ["block", inside[1], end, [*first, *more]]
             return [
-                "for", self.place(cursor), self.loop_start(start, condition), self.expression(condition),
-                self.expression(step), self.single(body), cursor.extent.end.line,
+                "for", self.place(cursor), begun, self.expression(condition), own, inside, cursor.extent.end.line,
             ]  # fmt: skip
         if kind == CursorKind.IF_STMT:
             parts = list(cursor.get_children())
@@ -165,6 +170,13 @@ class StatementReader(RecordReader):
             element = element.element_type
         constant = cursor.type.is_const_qualified() or element.is_const_qualified()
         return ["declare", self.place(cursor), cursor.spelling, type_, value, static, constant]
+
+
+def _own_step(step: SyntaxList, variable: str) -> tuple[SyntaxList, list[SyntaxList]]:
+    """What moves a loop's variable, and what else its head does after each iteration."""
+    parts = list(unchained(step))
+    own = [part for part in parts if next(names_in(part), "") == variable]
+    return (own[0], [part for part in parts if part is not own[0]]) if len(own) == 1 else (step, [])
 
 
 def unchained(tree: SyntaxList) -> Iterator[SyntaxList]:

@@ -103,10 +103,15 @@ def _number(node: KernelValue, values: dict[Counter, NDArray[np.int64]]) -> NDAr
         if left is None or right is None:
             return None
         with np.errstate(divide="ignore"):
-            signs = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "rem": np.remainder, "div": np.floor_divide,
+            signs = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "rem": np.fmod, "div": _towards_zero,
                      "and": np.bitwise_and, "shr": np.right_shift}  # fmt: skip
             return signs[node.op](left, right)
     return None
+
+
+def _towards_zero(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A quotient as C++ has it."""
+    return (left - np.fmod(left, right)) // right
 
 
 def _linear(linear: LinearForm, values: dict[Counter, NDArray[np.int64]]) -> NDArray[np.int64] | None:

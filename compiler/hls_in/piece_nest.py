@@ -16,6 +16,7 @@ from penstock.compiler.dialects.types import lane_shape, vector_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.conditions import guard_of, is_static, never, split
 from penstock.compiler.hls_in.graph import KernelValue, LinearForm
+from penstock.compiler.hls_in.integers import kept_width
 from penstock.compiler.hls_in.own_memories import KernelParts, OwnMemories
 from penstock.compiler.hls_in.patterns import conjuncts
 from penstock.compiler.hls_in.pieces import Piece, PiecePart
@@ -204,21 +205,22 @@ class PartWriter:
 
     def _count(self, linear: LinearForm, node: KernelValue) -> SSAValue:
         """An integer that is linear in the counters, as a number."""
-        whole = KernelValue("add", kind="int", bits=32)
-        times = KernelValue("mul", kind="int", bits=32)
+        wide = IntegerType(kept_width(node))
+        whole, times = (KernelValue(op, kind="int", bits=wide.width.data) for op in ("add", "mul"))
         total: SSAValue | None = None
-        i32 = IntegerType(32)
         for counter, factor in linear.terms:
             if counter not in self.part.at:
                 raise self._refused("a loop's counter outside of the loop", node)
             table = self.kernel.counts(self.own, counter.trip)
             at = self._address([LinearForm(0, ((counter, 1),))])
-            term = self._add(nest.LoadOp(table, at, self.here, VectorType(i32, [1])))
-            term = term if factor == 1 else self._map(times, [term, self._constant(factor, i32)])
+            term = self._add(nest.LoadOp(table, at, self.here, VectorType(IntegerType(32), [1])))
+            if wide.width.data > 32:
+                term = self._map(KernelValue("convert", kind="int", bits=64), [term])
+            term = term if factor == 1 else self._map(times, [term, self._constant(factor, wide)])
             total = term if total is None else self._map(whole, [total, term])
         if total is None:
-            return self._constant(linear.base, i32)
-        return total if not linear.base else self._map(whole, [total, self._constant(linear.base, i32)])
+            return self._constant(linear.base, wide)
+        return total if not linear.base else self._map(whole, [total, self._constant(linear.base, wide)])
 
     def _phi(self, node: KernelValue) -> SSAValue:
         if node.array is not None:
@@ -376,7 +378,7 @@ class PartWriter:
         return self.values[key]
 
     def _type(self, node: KernelValue) -> Attribute:
-        return self.kernel.element(node.kind, _width(node), f"{self.part.item.where}")
+        return self.kernel.element(node.kind, kept_width(node), f"{self.part.item.where}")
 
     def _add(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
@@ -393,8 +395,3 @@ class PartWriter:
 
 def _converted(node: KernelValue, wanted: KernelValue | KernelArray | KernelStream) -> KernelValue:
     return KernelValue("convert", (node,), wanted.kind, wanted.bits, wanted.signed)
-
-
-def _width(node: KernelValue) -> int:
-    """Bits of an integer: those of its C++ type, also where it is known to be smaller."""
-    return 32 if node.linear is not None and node.kind == "int" else node.bits

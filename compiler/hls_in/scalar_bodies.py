@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.types import integer_width
 from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.integers import wrapped
 from penstock.compiler.hls_in.storage import NumberKind
 
 _FLOAT: dict[str, Callable[..., Operation]] = {
@@ -86,7 +87,11 @@ def _compute(block: Block, node: KernelValue, given: list[Signed], result: Attri
             return None
         if table is _INTEGER and not node.signed:
             table = _INTEGER | _UNSIGNED
+        if node.op in ("shl", "shr") and table is not _FLOAT:
+            return _shifted(block, table[node.op], node, given, result)
         left, right = (cast(block, value, result) for value in given)
+        if node.op in ("div", "rem") and table is not _FLOAT:
+            right = _divisor(block, node, right)
         return _add(block, table[node.op](left, right))
     if node.op in ("compare", "fcompare"):
         return _compared(block, node, *given)
@@ -104,6 +109,33 @@ def _compute(block: Block, node: KernelValue, given: list[Signed], result: Attri
     if node.op == "abs":
         return _add(block, math.AbsIOp(cast(block, given[0], result)))
     return None
+
+
+def _shifted(
+    block: Block, shift: Callable[..., Operation], node: KernelValue, given: list[Signed], result: Attribute
+) -> SSAValue:
+    """By as many bits as a number has room for; what is shifted further than it has bits is 0, or its sign."""
+    width, amount = integer_width(result), node.args[1].value if len(node.args) == 2 else None
+    assert width is not None
+    if amount is not None and 0 <= amount < width:
+        left, right = (cast(block, value, result) for value in given)
+        return _add(block, shift(left, right))
+    wide = IntegerType(max(width, integer_width(given[0][0].type) or 0, integer_width(given[1][0].type) or 0))
+    left, right = (cast(block, value, wide) for value in given)
+    if amount is not None and amount >= (integer_width(wide) or 0):
+        last = amount if node.op == "shr" and node.signed else 0
+        if not last:
+            return _constant(block, 0, result)
+        right = _constant(block, (integer_width(wide) or 1) - 1, wide)
+    return cast(block, (_add(block, shift(left, right)), node.signed), result)
+
+
+def _divisor(block: Block, node: KernelValue, divisor: SSAValue) -> SSAValue:
+    """What divides. Both sides of a choice are computed: where a source does not divide, 0 may stand here."""
+    if len(node.args) == 2 and node.args[1].value:
+        return divisor
+    zero, one = (_constant(block, value, divisor.type) for value in (0, 1))
+    return _add(block, arith.SelectOp(_add(block, arith.CmpiOp(divisor, zero, "eq")), one, divisor))
 
 
 def _compared(block: Block, node: KernelValue, left: Signed, right: Signed) -> SSAValue:
@@ -156,3 +188,9 @@ def cast(block: Block, number: Signed, wanted: Attribute, signed: bool = True) -
 def _add(block: Block, op: Operation) -> SSAValue:
     block.add_op(op)
     return op.results[0]
+
+
+def _constant(block: Block, value: int, kind: Attribute) -> SSAValue:
+    width = integer_width(kind)
+    assert width is not None
+    return _add(block, arith.ConstantOp(IntegerAttr(wrapped(value, width, True), IntegerType(width))))

@@ -44,9 +44,9 @@ def _assigns(sign: object) -> bool:
     return str(sign).endswith("=") and sign not in ("==", "!=", "<=", ">=")
 
 
-def assigned_in(tree: Tree, heads: bool = True) -> list[str]:
-    """Names that a statement assigns, each once, in order; `heads`: those too that loops count with."""
-    found: dict[str, None] = {}
+def assigned_in(tree: Tree, heads: bool = True) -> dict[str, Tree]:
+    """Names that a statement assigns, in order, each with its place; `heads`: those too that loops count with."""
+    found: dict[str, Tree] = {}
 
     def visit(node: Tree) -> None:
         if (node[0] == "binary" and len(node) == 6 and _assigns(node[2])) or (
@@ -65,14 +65,14 @@ def assigned_in(tree: Tree, heads: bool = True) -> list[str]:
                 visit(child)
 
     visit(tree)
-    return list(found)
+    return found
 
 
-def _target_name(tree: Tree, found: dict[str, None]) -> None:
+def _target_name(tree: Tree, found: dict[str, Tree]) -> None:
     while tree[0] == "cast":
         tree = tree[3]
     if tree[0] == "name":
-        found[tree[2]] = None
+        found.setdefault(tree[2], tree[1])
 
 
 def indexed_in(tree: Tree) -> Iterator[tuple[str, Tree]]:

@@ -130,12 +130,12 @@ _ROWS = (
     _Row(
         arith.MuliOp, integer(np.multiply), "multiply", _call("mul"), label="product", constant="factor", bind="mul"
     ),
-    _Row(arith.DivSIOp, integer(numbers.divide_toward_zero), traps=True),
+    _Row(arith.DivSIOp, integer(numbers.divide_toward_zero), cpp=_call("div"), traps=True),
     _Row(arith.FloorDivSIOp, integer(numbers.floor_divide), traps=True),
     _Row(arith.CeilDivSIOp, integer(numbers.ceil_divide), traps=True),
-    _Row(arith.RemSIOp, integer(numbers.remainder), traps=True),
-    _Row(arith.DivUIOp, unsigned_integer(numbers.unsigned_divide), traps=True),
-    _Row(arith.RemUIOp, unsigned_integer(numbers.unsigned_remainder), traps=True),
+    _Row(arith.RemSIOp, integer(numbers.remainder), cpp=_call("rem"), traps=True),
+    _Row(arith.DivUIOp, unsigned_integer(numbers.unsigned_divide), cpp=_call("udiv"), traps=True),
+    _Row(arith.RemUIOp, unsigned_integer(numbers.unsigned_remainder), cpp=_call("urem"), traps=True),
     _Row(arith.MinSIOp, integer(np.minimum), cpp=_call("min"), label="lower", constant="most"),
     _Row(arith.MaxSIOp, integer(np.maximum), cpp=_call("max"), label="upper", constant="least"),
     _Row(arith.MinUIOp, unsigned_integer(np.minimum), cpp=_call("umin")),
@@ -205,7 +205,7 @@ _ROWS = (
     ),
     _Row(arith.UIToFPOp, numbers.extend_unsigned, cpp="({T})pk::raw({0})", bounds=_FINITE),
     _Row(arith.FPToSIOp, numbers.float_to_integer(signed=True), cpp=_to("to_int"), label="whole"),
-    _Row(arith.FPToUIOp, numbers.float_to_integer(signed=False)),
+    _Row(arith.FPToUIOp, numbers.float_to_integer(signed=False), cpp=_to("to_uint")),
     # functions of one float, in the order in which penstock_ops.h has them
     _function(
         math.AbsFOp, floating(np.abs), bounds.within(bounds.POSITIVE), "std::fabs(x)", name="fabs", energy="add"

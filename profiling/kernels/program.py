@@ -30,17 +30,17 @@ _DRIVER = Template("""\
 #include "$include"
 
 namespace penstock_driver {
-template <class A, bool = std::is_pointer<A>::value> struct Argument {
-    static A of(void *at) { return reinterpret_cast<A>(at); }
+template <class penstock_a, bool = std::is_pointer<penstock_a>::value> struct Argument {
+    static penstock_a of(void *at) { return reinterpret_cast<penstock_a>(at); }
 };
-template <class A> struct Argument<A, false> {
-    typedef typename std::remove_reference<A>::type T;
-    static T &of(void *at) { return *reinterpret_cast<T *>(at); }
+template <class penstock_a> struct Argument<penstock_a, false> {
+    typedef typename std::remove_reference<penstock_a>::type penstock_t;
+    static penstock_t &of(void *at) { return *reinterpret_cast<penstock_t *>(at); }
 };
-template <class R, class... A, std::size_t... I>
-void call(R (*kernel)(A...), void **given, std::index_sequence<I...>) {
-    static_assert(sizeof...(A) == sizeof...(I), "so many arguments");
-    kernel(Argument<A>::of(given[I])...);
+template <class penstock_r, class... penstock_a, std::size_t... penstock_i>
+void call(penstock_r (*kernel)(penstock_a...), void **given, std::index_sequence<penstock_i...>) {
+    static_assert(sizeof...(penstock_a) == sizeof...(penstock_i), "so many arguments");
+    kernel(Argument<penstock_a>::of(given[penstock_i])...);
 }
 } // namespace penstock_driver
 

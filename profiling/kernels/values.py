@@ -32,6 +32,7 @@ PLATFORM = "xcu280"
 MOST_OPERATIONS = 2000
 MOST_WRITTEN = 300
 """Operations of a kernel as SystemVerilog."""
+_ANYTHING = 0.25
 ValueLevel = Literal["interpreter", "emitted C++", "SystemVerilog"]
 
 
@@ -127,7 +128,10 @@ def _interpreted(nests: KernelNests, memories: Mapping[str, Array], name: str) -
 
 
 def random_memories(arguments: tuple[KernelArgument, ...], seed: int) -> dict[str, Array]:
-    """Numbers for every argument, the same each time, as they lie in a source's memory."""
+    """Numbers for every argument, the same each time, as they lie in a source's memory.
+
+    Of integers most are small, so that conditions go both ways; a quarter may be anything that the type holds.
+    """
     generator = np.random.default_rng(seed)
     found: dict[str, Array] = {}
     for one in arguments:
@@ -136,6 +140,9 @@ def random_memories(arguments: tuple[KernelArgument, ...], seed: int) -> dict[st
             values = generator.uniform(-1, 1, one.shape)
         else:
             values = generator.integers(0 if dtype.kind == "b" else -8, 2 if dtype.kind == "b" else 8, one.shape)
+            if dtype.kind != "b":
+                whole = np.frombuffer(generator.bytes(values.size * dtype.itemsize), dtype).reshape(one.shape)
+                values = np.where(generator.random(one.shape) < _ANYTHING, whole, values)
         found[one.name] = _in_bits(one, values.astype(dtype), signed=one.signed)
     return found
 

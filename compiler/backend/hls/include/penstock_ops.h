@@ -50,6 +50,11 @@ template <typename T, typename A, typename B> inline void two_products(A first, 
     other = (T)(int64_t)lower;
 }
 
+// Towards zero. What divides by -1 is turned, as the smallest number divided by it wraps.
+template <typename T> inline T div(T a, T b) { return b == (T)-1 ? sub((T)0, a) : (T)(a / b); }
+template <typename T> inline T rem(T a, T b) { return b == (T)-1 ? (T)0 : (T)(a % b); }
+template <typename T> inline T udiv(T a, T b) { return wrap<T>(raw(a) / raw(b)); }
+template <typename T> inline T urem(T a, T b) { return wrap<T>(raw(a) % raw(b)); }
 template <typename T> inline T shl(T a, T b) { return wrap<T>(raw(a) << (int)b); }
 template <typename T> inline T lshr(T a, T b) { return wrap<T>(raw(a) >> (int)b); }
 template <typename T> inline T min(T a, T b) { return a < b ? a : b; }
@@ -79,6 +84,12 @@ template <typename To, typename From> inline To to_int(From x) {
     if ((double)x <= low) return wrap<To>((uint64_t)1 << (bits<To>::width - 1));
     if ((double)x >= high) return wrap<To>(((uint64_t)1 << (bits<To>::width - 1)) - 1);
     return (To)(int64_t)x;
+}
+
+template <typename To, typename From> inline To to_uint(From x) {
+    const double high = std::ldexp(1.0, bits<To>::width);
+    if (!(x > 0)) return (To)0;
+    return wrap<To>((double)x >= high ? ~(uint64_t)0 : (uint64_t)x);
 }
 
 template <typename T> inline bool unordered(T a, T b) { return a != a || b != b; }
