@@ -239,8 +239,7 @@ class Nests(Functions):
                     "mul", self.graph.counter(counters[depth]), self.graph.constant(factor * head.step), "int", 32
                 )
                 node = self.graph.operate("add", node, self.graph.constant(head.first + lane * head.step), "int", 32)
-                end, sign = self.graph.constant(head.end), "<" if head.step > 0 else ">"
-                with self.under(None if head.trip % factor == 0 else self.graph.compare(sign, node, end)):
+                with self.under(self._turns(counters[depth], -(-(head.trip - lane) // factor))):
                     self._bound(head, node, lambda: self.statement(tree[5]))
             return
 
@@ -253,6 +252,12 @@ class Nests(Functions):
             self._sunk(parts[at + 1 :], counters[depth + 1 :], first=False)
 
         self._bound(head, value, lambda: self._in_block(tree[5], walk))
+
+    def _turns(self, counter: Counter, count: int) -> KernelValue | None:
+        """The first iterations of a loop, so many; None for all of them."""
+        if count >= counter.trip:
+            return None
+        return self.graph.compare("<", self.graph.counter(counter), self.graph.constant(count))
 
     def _in_block(self, block: Tree, walk: Callable[[], object]) -> None:
         self.scope = NameScope(self.scope)
