@@ -60,6 +60,7 @@ ANSWERS: dict[str, Callable[[Inputs], Array]] = {
     "ffn": ffn,
     "gemv": lambda x: wide(x["A"]) @ wide(x["x"]),
     "hierarchical_gemm": product,
+    "linear": lambda x: x["weight"] @ x["x"] + x["bias"],
     "mlp": mlp,
     "ping_pong": lambda x: (wide(x["A"]) ** 2).sum(axis=1),
     "producer_consumer": lambda x: wide(x["A"]) + 1,

@@ -3,7 +3,8 @@
 `file.py:function`, `file.py?name=value` for a task program or a Triton kernel,
 `zoo:name?key=value`, `file.onnx?dim=size`, `file.mlir`, or a model of a library:
 `hf:gpt2?n_layer=2`, `timm:mixer_s32_224?img_size=32`, `torchvision:resnet18`, `torch.nn:LSTM?input_size=8`.
-With `#path.of.layers` behind it the layers there share one accelerator. PyTorch modules take `weights=` (a file of
+With `#path.of.layers` behind it the layers there share one accelerator; with `#program.py` those that a task program
+says that it implements. PyTorch modules take `weights=` (a file of
 safetensors, or a folder of them) and `prefix=`: `file.py:function?weights=model.safetensors`.
 """
 
@@ -42,6 +43,8 @@ WEIGHTS = ("weights", "prefix")
 """Options of every PyTorch module: a safetensors file or a folder of them, and what stands before its names there."""
 LAYERS = re.compile(r"(\w+(\.\w+)*)?", re.ASCII)
 """A module's path, or nothing."""
+PROGRAM = re.compile(r"[^#?]*\.py(:\w+)?(\?[^#]*)?")
+"""A task program behind a model: its file, which program of it, and what its constants are."""
 MODEL_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}"
 """How a library may call a model."""
 
@@ -153,9 +156,36 @@ class LayersReference:
         return f"{self.model}#{self.path}"
 
 
+@dataclass(frozen=True)
+class ImplementedReference:
+    """A model of which a task program computes some layers: `MODEL#program.py?P=4`."""
+
+    model: FileReference | ZooReference | LibraryReference
+    program: TaskReference
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    def __str__(self) -> str:
+        return f"{self.model}#{self.program}"
+
+
 ModelReference = (
-    FileReference | LayersReference | LibraryReference | LinalgReference | OnnxReference | TaskReference | ZooReference
+    FileReference
+    | ImplementedReference
+    | LayersReference
+    | LibraryReference
+    | LinalgReference
+    | OnnxReference
+    | TaskReference
+    | ZooReference
 )
+
+
+def around(reference: ModelReference) -> ModelReference:
+    """The whole model, of a reference that says of some of its layers how they are computed."""
+    return reference.model if isinstance(reference, ImplementedReference | LayersReference) else reference
 
 
 def check_file(path: Path) -> None:
@@ -178,14 +208,10 @@ def check_installed(reference: LibraryReference) -> None:
 def parse_reference(text: str) -> ModelReference:
     """Takes a reference apart without touching the file system."""
     whole, mark, path = text.rpartition("#")
+    if mark and PROGRAM.fullmatch(path):
+        return ImplementedReference(_with_layers(whole, text), _task_reference(path))
     if mark and LAYERS.fullmatch(path):
-        model = parse_reference(whole)
-        if isinstance(model, FileReference | ZooReference | LibraryReference):
-            return LayersReference(model, path)
-        raise PenstockError(
-            code="model-reference", what="only a PyTorch module has layers that can share an accelerator", where=text,
-            limit="file.py:function, zoo: and models of libraries", hint="leave # and what follows it out",
-        )  # fmt: skip
+        return LayersReference(_with_layers(whole, text), path)
     if text.startswith("zoo:"):
         return _zoo_reference(text)
     library, colon, rest = text.partition(":")
@@ -206,6 +232,16 @@ def parse_reference(text: str) -> ModelReference:
     if not colon or not path.endswith(".py") or not function.isidentifier():
         raise PenstockError(code="model-reference", what="not a model reference", where=text, hint=_HINT)
     return FileReference(Path(path), function)
+
+
+def _with_layers(whole: str, text: str) -> FileReference | ZooReference | LibraryReference:
+    model = parse_reference(whole)
+    if isinstance(model, FileReference | ZooReference | LibraryReference):
+        return model
+    raise PenstockError(
+        code="model-reference", what="only a PyTorch module has layers that can share an accelerator", where=text,
+        limit="file.py:function, zoo: and models of libraries", hint="leave # and what follows it out",
+    )  # fmt: skip
 
 
 def _python_with_weights(text: str) -> FileReference | None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, overload
 
 __all__ = [
-    "Layout", "Stream", "Tile", "broadcast", "bundle", "chain", "exp", "fit", "float32", "grid", "inject", "matmul",
-    "program",
+    "Layout", "Stream", "Tile", "broadcast", "bundle", "chain", "exp", "fit", "float32", "grid", "implements", "inject",
+    "matmul", "program",
     "sigmoid", "sqrt", "stack", "tanh", "task", "transpose", "unroll", "where",
     "int2", "int3", "int4", "int5", "int6", "int7", "int8", "int9", "int10", "int11", "int12", "int13",
     "int14", "int15", "int16", "int17", "int18", "int19", "int20", "int21", "int22", "int23", "int24", "int25",
@@ -112,6 +112,11 @@ class Stream(metaclass=_Streams):
 def program(function: _Function) -> _Function:
     """Marks the function that declares streams and tasks; its arguments are the tensors."""
     return function
+
+
+def implements(*layers: str) -> Callable[[_Function], _Function]:
+    """Names the layers of a model in whose place a program stands: `MODEL#program.py` puts it there."""
+    return lambda one: one
 
 
 @overload

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.reference import (
     FileReference,
+    ImplementedReference,
     LayersReference,
     LinalgReference,
     ModelReference,
@@ -52,6 +53,11 @@ def import_model(
     begin("load the model")
     if isinstance(parsed, LayersReference):
         return import_layers(load_model(parsed.model, weights=weights), parsed.path, begin)
+    if isinstance(parsed, ImplementedReference):
+        from penstock.compiler.frontend.implemented import import_implemented, read_implementation
+
+        implementation = read_implementation(parsed.program)  # before anything slow
+        return import_implemented(load_model(parsed.model, weights=weights), implementation, begin)
     return import_loaded(load_model(parsed, weights=weights), begin)
 
 

@@ -16,7 +16,7 @@ from torch.nn.parameter import is_lazy
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import load_model
-from penstock.compiler.reference import LayersReference, ModelReference
+from penstock.compiler.reference import ModelReference, around
 
 _TAKEN = (torch.float32, torch.int64, torch.int32, torch.bool)
 _CONVERTED = {
@@ -58,8 +58,7 @@ def _converted(value: torch.Tensor) -> torch.Tensor:
 
 def check_given(reference: ModelReference) -> None:
     """The same of a model that has been looked at by its shapes alone, without importing it anew."""
-    model = reference.model if isinstance(reference, LayersReference) else reference
-    check_tensors(in_float32(load_model(model)))
+    check_tensors(in_float32(load_model(around(reference))))
 
 
 def _given(model: LoadedModel) -> Iterator[tuple[str, torch.Tensor]]:

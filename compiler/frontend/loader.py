@@ -25,6 +25,7 @@ from penstock.compiler.reference import (
     LIBRARIES,
     WEIGHTS,
     FileReference,
+    ImplementedReference,
     LayersReference,
     LibraryReference,
     LinalgReference,
@@ -43,7 +44,7 @@ _TEXT_KEYS = {"name", "held_out", "calibration"}
 def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedModel:
     """`weights=False` builds the module with shapes only: large models then need neither time nor memory."""
     # text is no PyTorch module, and layers are found in the model that holds them
-    assert not isinstance(reference, LinalgReference | TaskReference | LayersReference)
+    assert not isinstance(reference, ImplementedReference | LinalgReference | TaskReference | LayersReference)
     where = str(reference)
     if isinstance(reference, OnnxReference):
         from penstock.compiler.frontend.onnx_graph import load_onnx  # needs the package onnx, which other models do not

@@ -20,6 +20,7 @@ from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.frontend.export import run_eagerly
 from penstock.compiler.frontend.loaded import LoadedModel
 
+MOST_SAID = 400
 _PLAIN = (bool, int, float, str, type(None))
 _HINT = "name a ModuleList or Sequential of equal modules behind the model: MODEL#path.of.layers, or MODEL# alone"
 
@@ -45,6 +46,9 @@ class LayerCall:
     @property
     def shapes(self) -> list[tuple[tuple[int, ...], torch.dtype]]:
         return [(tuple(x.shape), x.dtype) for x in self.tensors]
+
+
+_Row = list[tuple[str, nn.Module]]
 
 
 class _Tensor:
@@ -85,7 +89,36 @@ class RepeatedLayers:
 
 def find_layers(model: LoadedModel, path: str) -> tuple[RepeatedLayers, tuple[torch.Tensor, ...]]:
     """The layers at `path`, or where that is empty the largest repetition of the model; and the model's answers."""
-    found = _repetition(model, path)
+    layers, outputs = called_layers(_repetition(model, path), path, model)
+    _check_calls(layers, model)
+    _check_form(layers, model)
+    return layers, outputs
+
+
+def named_layers(model: LoadedModel, names: Sequence[str]) -> tuple[RepeatedLayers, tuple[torch.Tensor, ...]]:
+    """The layers of these names, whatever each of them is; and the model's answers."""
+    modules = {name: module for name, module in model.module.named_modules() if name}
+    for name in names:
+        if name not in modules:
+            known = ", ".join(modules) or "none"
+            raise PenstockError(
+                code="no-layers", what=f"the model has no layer {name!r}", where=model.reference,
+                limit=f"it has {known if len(known) <= MOST_SAID else known[:MOST_SAID] + '...'}",
+                hint=nearest(name, modules, "name one of these in @implements"),
+            )  # fmt: skip
+        if outer := next((one for one in names if name.startswith(f"{one}.")), None):
+            raise PenstockError(
+                code="no-layers", what=f"layer {name!r} is a part of {outer!r}", where=model.reference,
+                hint="name only one of them in @implements",
+            )  # fmt: skip
+    layers, outputs = called_layers([(name, modules[name]) for name in names], "", model)
+    for name, call in zip(layers.names, layers.calls, strict=True):
+        _check_values(name, call, model)
+    return layers, outputs
+
+
+def called_layers(found: _Row, path: str, model: LoadedModel) -> tuple[RepeatedLayers, tuple[torch.Tensor, ...]]:
+    """Modules in the order of their calls, of which each has one, as the model's example inputs run."""
     names, modules = zip(*found, strict=True)
     seen: dict[str, list[LayerCall]] = {name: [] for name in names}
     order: list[str] = []
@@ -103,12 +136,7 @@ def find_layers(model: LoadedModel, path: str) -> tuple[RepeatedLayers, tuple[to
         path or names[0].rpartition(".")[0], tuple(name for name, _ in ordered), tuple(m for _, m in ordered),
         tuple(seen[name][0] for name, _ in ordered),
     )  # fmt: skip
-    _check_calls(layers, model)
-    _check_form(layers, model)
     return layers, outputs
-
-
-_Row = list[tuple[str, nn.Module]]
 
 
 def _repetition(model: LoadedModel, path: str) -> _Row:
@@ -172,17 +200,21 @@ def _check_calls(layers: RepeatedLayers, model: LoadedModel) -> None:
     """All are called alike, with tensors and plain values."""
     first = layers.calls[0]
     for name, call in zip(layers.names, layers.calls, strict=True):
-        odd = next((x for x in call.others if x is not _TENSOR and not isinstance(x, _PLAIN)), None)
-        if odd is not None:
-            raise _refused(model, name, f"it is given a {type(odd).__name__}", "tensors, numbers, texts and None")
-        if not call.outputs or not all(isinstance(x, torch.Tensor) for x in call.outputs if x is not None):
-            raise _refused(model, name, "it returns something else than tensors", "tensors, or tuples of them")
+        _check_values(name, call, model)
         alike = call.form == first.form and call.answer == first.answer and call.others == first.others
         if not alike or call.shapes != first.shapes:
             raise _refused(
                 model, name, f"it is called otherwise than {layers.names[0]}",
                 "equal arguments but for the numbers in tensors, and equal shapes",
             )  # fmt: skip
+
+
+def _check_values(name: str, call: LayerCall, model: LoadedModel) -> None:
+    odd = next((x for x in call.others if x is not _TENSOR and not isinstance(x, _PLAIN)), None)
+    if odd is not None:
+        raise _refused(model, name, f"it is given a {type(odd).__name__}", "tensors, numbers, texts and None")
+    if not call.outputs or not all(isinstance(x, torch.Tensor) for x in call.outputs if x is not None):
+        raise _refused(model, name, "it returns something else than tensors", "tensors, or tuples of them")
 
 
 def _check_form(layers: RepeatedLayers, model: LoadedModel) -> None:
@@ -230,6 +262,6 @@ def calls_replaced(layers: RepeatedLayers, call_layer: Any) -> Generator[None]:
 
 def _refused(model: LoadedModel, layer: str, what: str, limit: str) -> PenstockError:
     return PenstockError(
-        code="layers-differ", what=f"layer {layer!r} cannot share the others' accelerator: {what}",
+        code="layers-differ", what=f"layer {layer!r} cannot be a call of the accelerator: {what}",
         where=model.reference, limit=limit, hint="compile it without #, or the layers that are alike on their own",
     )  # fmt: skip

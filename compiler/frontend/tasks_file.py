@@ -68,14 +68,26 @@ def import_tasks(reference: TaskReference) -> Program:
             f"at most {MOST_BYTES} bytes",
             hint=f"a PyTorch model is named with its function: {reference.path}:model",
         )  # fmt: skip
-    text = with_bodies_beside(reference.path, text)
-    return _program_of(reference, text, reference.program, dict(reference.options))
+    network, program = _read(reference, text, reference.program, dict(reference.options))
+    return _with_answers(network, program)
+
+
+def read_tasks(reference: TaskReference) -> tuple[Instances, Program]:
+    """A task program without samples, and its network."""
+    text = task_text(reference.path)
+    if text is None:
+        raise PenstockError(
+            code="model-reference", what="the file is no task program", where=str(reference.path),
+            limit=f"what stands for layers of a model says `from {MODULE} import ...`; at most {MOST_BYTES} bytes",
+            hint="docs/tasks.md teaches the language",
+        )  # fmt: skip
+    return _read(reference, text, reference.program, dict(reference.options))
 
 
 def import_tiles(reference: TaskReference, text: str) -> Program:
     """A Triton kernel as the task program of its best plan that can be built; the plan is kept beside it."""
     made, record = planned_kernel(reference, text)
-    program = _program_of(reference, made, "", {})
+    program = _with_answers(*_read(reference, made, "", {}))
     note = (
         f"{record['kernel']} was planned onto {record['mesh']} ({record['blocks']}): {record['cycles']:,.0f} cycles by "
         "its description [simulated]; the figures of the design are those of the task program made of it."
@@ -85,7 +97,8 @@ def import_tiles(reference: TaskReference, text: str) -> Program:
     )
 
 
-def _program_of(reference: TaskReference, text: str, entry: str, options: dict[str, str]) -> Program:
+def _read(reference: TaskReference, text: str, entry: str, options: dict[str, str]) -> tuple[Instances, Program]:
+    text = with_bodies_beside(reference.path, text)
     network = open_network(reference.path.name, text, entry, tuple(sorted(options.items())))
     if network.program.limits is None:  # loops that make no pipeline are told now, not in a trial
         for _ in nests_of(elements(network, ()), arrays=False):
@@ -103,12 +116,22 @@ def _program_of(reference: TaskReference, text: str, entry: str, options: dict[s
     module = ModuleOp([main])
     module.verify()
     name = TaskReference(reference.path, network.program.name).name
-    program = Program(name, module, {}, Signature(inputs, outputs))
+    return network, Program(name, module, {}, Signature(inputs, outputs))
+
+
+def tokens_passing(network: Instances) -> int:
+    """Puts and gets of all instances: what it takes to interpret the program."""
     counts = {body: sum(tokens(body).values()) for body in network.bodies}
-    if (passing := sum(counts[one.body] for one in network.instances)) > MOST_SAMPLED:
+    return sum(counts[one.body] for one in network.instances)
+
+
+def _with_answers(network: Instances, program: Program) -> Program:
+    module = program.module
+    if (passing := tokens_passing(network)) > MOST_SAMPLED:
         note = f"{passing:,} puts and gets are too many to interpret the program at import: it comes without samples."
         return program.with_module(module, notes=(note,))
-    samples = tuple(_drawn(network.program.tensors[port.name].kind, i) for i, port in enumerate(inputs))
+    ports = enumerate(program.signature.inputs)
+    samples = tuple(_drawn(network.program.tensors[port.name].kind, i) for i, port in ports)
     return program.with_module(module, samples=Samples(samples, tuple(run(program, samples)), REFERENCE))
 
 

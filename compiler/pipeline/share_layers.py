@@ -17,12 +17,15 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.program import Port, Program, Signature
 from penstock.compiler.transforms.canonicalise import quantise, simplify
+from penstock.compiler.transforms.passes import level_of
 
 
 def share_layers(program: Program, weight_bits: int | None) -> Program:
     """The canonical program of one layer, with its weights as inputs; `layers.weights` has them for every layer."""
     layers = program.layers
     assert layers is not None
+    if level_of(program.module) == "tasks":  # a task program takes a layer's weights as it takes all else
+        return program if weight_bits is None else quantise(program, weight_bits)
     prepared = [simplify(replace(program, params=dict(weights), samples=None)) for weights in layers.weights]
     first = prepared[0]
     text = str(first.module)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from math import prod
 
@@ -28,6 +29,7 @@ from penstock.compiler.tasks.values import (
 MOST_INSTANCES = 1 << 16
 MOST_CHANNELS = 1 << 18
 _MOST_ELEMENTS = 1 << 28
+_LAYER = re.compile(r"\w+(\.\w+){0,40}")
 
 
 def read_program(source: ProgramText, name: str = "", options: Mapping[str, str] | None = None) -> TaskProgram:
@@ -188,8 +190,25 @@ class _Reader:
                     )  # fmt: skip
         self._check_sizes(node, streams, tasks)
         schedule, limits = tuple(mapping.schedule), mapping.limits
-        bodies = tuple(injections.found)
-        return TaskProgram(node.name, tensors, streams, tuple(tasks), dict(self.names), schedule, limits, bodies)
+        return TaskProgram(
+            node.name, tensors, streams, tuple(tasks), dict(self.names), node, schedule, limits,
+            tuple(injections.found), self._implemented(node),
+        )  # fmt: skip
+
+    def _implemented(self, node: ast.FunctionDef) -> tuple[str, ...]:
+        """The layers that `@implements("fc1", ...)` names."""
+        decorator = self._decorated(node, "implements")
+        if decorator is None:
+            return ()
+        called = decorator if isinstance(decorator, ast.Call) and not decorator.keywords else None
+        found = [self.expressions.value(one) for one in called.args] if called else []
+        names = tuple(one for one in found if isinstance(one, str) and _LAYER.fullmatch(one))
+        if not names or len(names) < len(found) or len(set(names)) < len(names):
+            raise self.source.error(
+                decorator, "implements takes the names of layers, each once", 'write @implements("fc1")',
+                "names as the model has them, of modules within modules with points: blocks.0.mlp",
+            )  # fmt: skip
+        return names
 
     def _check_sizes(self, node: ast.AST, streams: Mapping[str, StreamArray], tasks: list[TaskDef]) -> None:
         if not tasks:

@@ -16,7 +16,7 @@ from penstock.compiler.tasks.tree import Expr, Memory
 BUILTINS = frozenset({
     "range", "grid", "unroll", "min", "max", "abs", "len", "where", "matmul", "exp", "sqrt", "tanh", "sigmoid",
     "transpose", "stack", "broadcast", "sum", "Layout", "Stream", "task", "program", "bundle", "chain", "fit",
-    "inject",
+    "inject", "implements",
 })  # fmt: skip
 
 
@@ -118,12 +118,15 @@ class TaskProgram:
     streams: Mapping[str, StreamArray]
     tasks: tuple[TaskDef, ...]
     constants: Mapping[str, ReadValue]
+    node: ast.FunctionDef
     schedule: Schedule = ()
     """How its instances share elements, as it says itself."""
     limits: MappingLimits | None = None
     """What a search is to fit it into, if it says so."""
     bodies: tuple[TaskInjection, ...] = ()
     """Bodies of tasks that were written by hand, for a search to choose from."""
+    implements: tuple[str, ...] = ()
+    """Layers of a model in whose place it may stand, as the model calls them."""
 
 
 def words() -> dict[str, ReadValue]:

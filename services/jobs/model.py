@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.compiler import zoo
 from penstock.compiler.reference import (
+    ImplementedReference,
     LayersReference,
     LibraryReference,
     ModelReference,
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 def check_reference(text: str) -> ModelReference:
     """A reference that names a file or model that is there: all that is said of a model before anything slow."""
     reference = parse_reference(text)
-    if isinstance(reference, LayersReference):
+    if isinstance(reference, ImplementedReference | LayersReference):
         check_reference(str(reference.model))
+        if isinstance(reference, ImplementedReference):
+            check_file(reference.program.path)
         return reference
     if isinstance(reference, ZooReference):
         zoo.check_name(reference)

@@ -18,7 +18,7 @@ from penstock.compiler.pipeline.check_quantised import check_quantised, errors_o
 from penstock.compiler.pipeline.layer_numbers import LayerError
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
-from penstock.compiler.reference import LayersReference, LibraryReference, ZooReference, parse_reference
+from penstock.compiler.reference import LibraryReference, ZooReference, around, parse_reference
 from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.least_room import check_room
@@ -89,8 +89,7 @@ def _imported(model: str, quantize: str | None) -> Program:
 
 def _with_its_numbers_seen(model: str, program: Program) -> Program:
     """NaN weights and those on the meta device have good shapes; numbers that Penstock draws itself are good too."""
-    reference = parse_reference(model)
-    reference = reference.model if isinstance(reference, LayersReference) else reference
+    reference = around(parse_reference(model))
     if isinstance(reference, LibraryReference | ZooReference) and "weights" not in dict(reference.options):
         return program
     if sum(value.size for value in program.params.values()) <= _MOST_READ:
