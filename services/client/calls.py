@@ -96,7 +96,7 @@ def submit_model(source: ModelSource, name: str, key: str) -> ApiCall[ModelOut]:
     once = _once(key)
     said = {"entry": source.entry, "options": source.options, "name": name}
     form = {field: value for field, value in said.items() if value}
-    files = (*(() if source.path is None else (source.path,)), *source.weights)
+    files = (*(one for one in (source.path, source.program) if one is not None), *source.weights)
     named = (*source.sources, *((path.name, path) for path in files))
     if named:
         return ApiCall("POST", "/v1/models", ModelOut, form=form, files=named, headers=once, seconds=_UPLOAD_SECONDS)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.fence import KERNELS, read_sources
-from penstock.compiler.reference import LIBRARIES
+from penstock.compiler.reference import LIBRARIES, PROGRAM
 from penstock.compiler.tasks.source import is_task_source, kernels_in
 from penstock.services.client.errors import UsageError
 
@@ -27,7 +27,8 @@ class ModelSource:
 
     A kernel in C++ has its files as `sources`, by the names that its includes give them, and its top as `entry`.
 
-    `options` are constants of a task program or sizes of an ONNX file's open dims, as P=8&Q=8.
+    `options` are constants of a task program or sizes of an ONNX file's open dims, as P=8&Q=8. `program` is a task
+    program for layers of the model.
     """
 
     path: Path | None = None
@@ -37,6 +38,7 @@ class ModelSource:
     arguments: Mapping[str, str | int | float | bool] | None = None
     reference: str = ""
     weights: tuple[Path, ...] = ()
+    program: Path | None = None
     sources: tuple[tuple[str, Path], ...] = ()
 
     @staticmethod
@@ -47,6 +49,9 @@ class ModelSource:
             return _kernel(Path(file), top or entry)
         if top:
             raise UsageError(f"'{text}' is no kernel in C++, and has no --top: write its function as file.py:FUNCTION")
+        model, mark, program = text.rpartition("#")
+        if mark and PROGRAM.fullmatch(program):
+            return _with_program(model, program)
         whole, weights = _without_weights(text)
         if weights:
             return replace(_file(whole) if ".py:" in whole else ModelSource(entry=whole), weights=weights)
@@ -59,6 +64,20 @@ class ModelSource:
         if text.partition(":")[0] in LIBRARIES and ":" in text:
             return ModelSource(reference=text)  # the service reads it
         return _file(text)
+
+
+def _with_program(model: str, program: str) -> ModelSource:
+    """A task program for layers of a model, which is sent by its files or as its reference."""
+    if "#" in model:
+        raise UsageError(f"'{model}' names layers, and so does {program}: write one # and what stands behind it")
+    path, found = _file(program), ModelSource.parse(model)
+    if path.entry:
+        raise UsageError(f"'{program}' is one of several programs: send a file with that one alone")
+    if found.zoo or found.reference:
+        found = ModelSource(entry=model)
+    elif found.path is not None and found.path.suffix != ".py":
+        raise UsageError(f"'{model}' has no layers for {program}: write file.py:function or a model of a library")
+    return replace(found, program=path.path, options=path.options)
 
 
 def _kernel(main: Path, top: str) -> ModelSource:

@@ -37,7 +37,7 @@ from penstock.services.run_options import LONGEST_NAME
 from penstock.services.step_kinds import KERNEL
 from penstock.services.store import ContentStore, TooLargeError
 
-WEIGHTS_FOLDER = "weights"
+WEIGHTS_FOLDER, PROGRAM_FOLDER = "weights", "program"
 BODIES = "bodies"
 """What is said of a model that may bring text in other languages, to be built and run."""
 _CHUNK = 1 << 20
@@ -92,13 +92,14 @@ class Intake:
             stored = self.store.put_tree(Path(folder))
         return stored.sha256, stored.size
 
-    def keep_weights(self, files: Mapping[str, BinaryIO]) -> tuple[str, int]:
-        """As one tree: a Python file at the top, all others in `weights`."""
+    def keep_parts(self, files: Mapping[str, BinaryIO], program: str = "") -> tuple[str, int]:
+        """As one tree: a Python model at the top, a task program and all others in folders of their own."""
         self.check_disk()
         with tempfile.TemporaryDirectory(dir=self.home, prefix="weights-") as folder:
             left = self.most_model_bytes
             for name, file in files.items():
-                path = Path(folder, *(() if name.endswith(".py") else (WEIGHTS_FOLDER,)), name)
+                place = PROGRAM_FOLDER if name == program else "" if name.endswith(".py") else WEIGHTS_FOLDER
+                path = Path(folder, place, name)
                 path.parent.mkdir(exist_ok=True)
                 file.seek(0)
                 with path.open("wb") as kept:
@@ -155,26 +156,57 @@ def model_file(intake: Intake, file: BinaryIO, file_name: str, entry: str, name:
     return NewModel(name or _model_name(shown, entry), kind, source, details, sha256, size)
 
 
-def model_with_weights(intake: Intake, files: Sequence[tuple[str, BinaryIO]], entry: str, name: str) -> NewModel:
-    """A model by its reference, or in one Python file among these, with weights in safetensors files."""
+def model_of_files(
+    intake: Intake, files: Sequence[tuple[str, BinaryIO]], entry: str, name: str, options: str = ""
+) -> NewModel:
+    """A model by its reference, or in one Python file among these, with what comes along.
+
+    That is weights in safetensors files, or a task program for some of its layers, whose constants are `options`.
+    """
     shown = {_printable(given): file for given, file in files}
     if len(shown) < len(files):
         raise _odd_files("two files have one name", "")
-    python = [given for given in shown if given.endswith(".py")]
-    if len(python) > 1 or not any(given.endswith(".safetensors") for given in shown):
-        raise _odd_files("one Python file at most, and safetensors files", ", ".join(sorted(shown))[:200])
+    sources = {given: _source(intake, file, given) for given, file in shown.items() if given.endswith(".py")}
+    programs = [given for given, text in sources.items() if is_task_program(text, given, entry)]
+    program, python = "".join(programs[:1]), [given for given in sources if given not in programs]
+    weights = any(given.endswith(".safetensors") for given in shown)
+    if len(python) > 1 or len(programs) > 1 or not (program or weights):
+        raise _odd_files(
+            "one Python file with the model at most, beside it safetensors files, or a task program for its layers",
+            ", ".join(sorted(shown))[:200],
+        )
     if odd := next((x for x in sorted(shown) if not x.endswith((*_WEIGHTS, ".py")) or x.startswith(".")), None):
         raise _odd_files(f"'{odd}' is none of these", ", ".join(_WEIGHTS))
     if python:
-        _check_source(intake, _source(intake, shown[python[0]], python[0]), python[0], entry)
+        _check_source(intake, sources[python[0]], python[0], entry)
         kind, source, details = "python", f"{python[0]}:{entry}", {"file": python[0], "function": entry}
         name = name or _model_name(python[0], entry)
     else:
         reference, source = weighted_reference(entry)
         kind = "zoo" if isinstance(reference, ZooReference) else "library"
         details, name = {"reference": source}, name or reference.name
-    sha256, size = intake.keep_weights(shown)
-    return NewModel(name, kind, source, {**details, "weights": True}, sha256, size)
+    said: dict[str, Any] = {**details, "weights": True} if weights else dict(details)
+    given = file_options(options, takes=bool(program))
+    if program:
+        _check_program(sources[program], program, entry)
+        said |= {"program": program, "options": given}
+        source += f"#{program}{options_text(given)}"
+    sha256, size = intake.keep_parts(shown, program)
+    return NewModel(name, kind, source, said, sha256, size)
+
+
+def _check_program(source: bytes, file: str, entry: str) -> None:
+    """A task program that stands for layers of a model: it says itself which, and brings no bodies."""
+    if "#" in entry:
+        raise RefusedError(
+            "entry-not-found", f"'{entry[:80]}' names layers, and {file} stands for layers too", where="field entry",
+            hint="leave out # and what follows it: @implements in the task program names the layers",
+        )  # fmt: skip
+    if has_bodies(source, file):
+        raise RefusedError(
+            "bodies-refused", f"{file} has bodies in SystemVerilog or C++ (inject), beside a model", where="field file",
+            limit="a task program that is sent alone", hint="leave the bodies out, or compile it yourself",
+        )  # fmt: skip
 
 
 def kernel_model(intake: Intake, files: Sequence[tuple[str, BinaryIO]], top: str, name: str) -> NewModel:

@@ -279,7 +279,7 @@ def weighted_reference(text: str) -> tuple[LibraryReference | ZooReference, str]
     """What sent weights are of, by a reference that names no file itself."""
     if not text:
         raise RefusedError(
-            "entry-missing", "weights need the model that they are of", where="field entry",
+            "entry-missing", "these files need the model that they are of", where="field entry",
             hint="-F entry='hf:gpt2?cache=64#', or a file.py among the files and its function as entry",
         )  # fmt: skip
     try:

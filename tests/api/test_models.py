@@ -46,6 +46,47 @@ def test_an_onnx_file_and_a_zoo_model_are_taken(client: httpx.Client) -> None:
     assert [model["id"] for model in listed] == [zoo["id"], onnx["id"]]
 
 
+LAYER = b"""from penstock.tasks import implements, program, task
+
+
+@implements("fc1")
+@program
+def layer(): ...
+"""
+
+
+def test_a_task_program_comes_with_the_model_that_it_is_for(
+    client: httpx.Client, settings: Settings, tmp_path: Path
+) -> None:
+    form = [("file", ("net.py", SOURCE)), ("file", ("layer.py", LAYER))]
+    made = client.post("/v1/models", files=form, data={"entry": "model", "options": "N=4"}).json()
+    assert (made["kind"], made["source"]) == ("python", "net.py:model#layer.py?N=4")
+    ContentStore(settings.store_folder).extract_tree(made["sha256"], tmp_path)
+    kept = {path.relative_to(tmp_path).as_posix(): path.read_bytes() for path in tmp_path.rglob("*.py")}
+    assert kept == {"net.py": SOURCE, "program/layer.py": LAYER}
+    zoo = upload(client, LAYER, "layer.py", entry="zoo:mlp?hidden=8").json()
+    assert (zoo["kind"], zoo["source"]) == ("zoo", "zoo:mlp?hidden=8#layer.py")
+
+
+@pytest.mark.parametrize(
+    ("files", "fields", "code"),
+    [
+        ({"net.py": SOURCE, "other.py": SOURCE}, {"entry": "model"}, "model-file-unsupported"),
+        ({"a.py": LAYER, "b.py": LAYER}, {"entry": "layer"}, "model-file-unsupported"),
+        ({"net.py": SOURCE, "layer.py": LAYER}, {"entry": "model#blocks"}, "entry-not-found"),
+        ({"net.py": SOURCE, "layer.py": LAYER}, {"entry": "gone"}, "entry-not-found"),
+        ({"layer.py": LAYER}, {"entry": "zoo:mlpp"}, "model-reference-invalid"),
+        ({"layer.py": LAYER + b"inject()\n"}, {"entry": "zoo:mlp"}, "bodies-refused"),
+        ({"net.py": SOURCE, "layer.py": LAYER}, {"entry": "model", "options": "P=/etc"}, "file-options-invalid"),
+    ],
+)
+def test_what_cannot_stand_beside_a_model_is_refused(
+    client: httpx.Client, files: dict[str, bytes], fields: dict[str, str], code: str
+) -> None:
+    form = [("file", (name, content)) for name, content in files.items()]
+    check_problem(client.post("/v1/models", files=form, data=fields), code, 403 if code == "bodies-refused" else 422)
+
+
 def test_weights_come_with_the_model_that_they_are_of(client: httpx.Client, settings: Settings, tmp_path: Path) -> None:
     names = ["a-00001-of-00002.safetensors", "a-00002-of-00002.safetensors", "a.safetensors.index.json", "config.json"]
     form = [("file", (name, name.encode())) for name in names]

@@ -263,6 +263,13 @@ def test_weights_are_sent_along(tmp_path: Path, source: Path) -> None:
     names = ("config.json", "m-1.safetensors", "m-2.safetensors", "m.safetensors.index.json", "notes.txt")
     for name in names:
         (tmp_path / name).write_text("x")
+    layer = tmp_path / "layer.py"
+    layer.write_text("from penstock.tasks import task\n")
+    beside = ModelSource.parse(f"{source}:model#{layer}?N=4")
+    assert (beside.path, beside.entry, beside.program, beside.options) == (source, "model", layer, "N=4")
+    assert ModelSource.parse(f"zoo:mlp?hidden=4#{layer}").entry == "zoo:mlp?hidden=4"
+    with pytest.raises(UsageError, match="one of several programs"):
+        ModelSource.parse(f"{source}:model#{layer}:one")
     whole = ModelSource.parse(f"hf:gpt2?weights={tmp_path}&cache=8#")
     assert (whole.entry, [x.name for x in whole.weights]) == ("hf:gpt2?cache=8#", list(names[:4]))
     assert ModelSource.parse(f"hf:gpt2?weights={tmp_path}/m.safetensors.index.json").weights == whole.weights

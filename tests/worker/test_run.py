@@ -18,7 +18,7 @@ from penstock.compiler.reference import parse_reference
 from penstock.db import Transaction, lifecycle
 from penstock.db.schema.records import Model, Run
 from penstock.db.schema.states import RunState
-from penstock.services.jobs.models import Intake, model_with_weights
+from penstock.services.jobs.models import Intake, model_of_files
 from penstock.services.jobs.runs import check_model
 from penstock.services.steps.graph import run_steps
 from penstock.services.store import ContentStore
@@ -43,6 +43,30 @@ def model():
 """
 
 
+PROGRAM = b"""
+from penstock.tasks import Stream, float32, implements, matmul, program, task
+
+K = 8
+
+
+@implements("first")
+@program
+def layer(x: float32[K], weight: float32[16, K], bias: float32[16], y: float32[16]):
+    s = Stream[float32, 8]
+
+    @task
+    def load():
+        s.put(x[0:8])
+
+    @task
+    def work():
+        held: float32[8] = 0
+        for n in range(16):
+            if n == 0:
+                held = s.get()
+            y[n] = matmul(weight[n, :], held) + bias[n]
+"""
+"""What computes the first layer, by its name."""
 BODIES_REFUSED = "bodies written by hand are not taken from here"
 UNLIKE = (
     MODEL.replace(b"torch.relu(self.first(x))", b"torch.tanh(self.first(x)) * torch.tensor([1e6] + [1.0] * 15)")
@@ -147,7 +171,7 @@ def test_sent_weights_are_those_of_the_model(running: Service, tokens: int, ends
     files = [("m.safetensors.index.json", io.BytesIO(json.dumps(index).encode()))]
     files += [(file, io.BytesIO(save(shard))) for file, shard in named]
     intake = Intake(ContentStore(running.home / "store"), running.home, True, 1 << 20, 1 << 20, 0)
-    new = model_with_weights(intake, files, entry, "")
+    new = model_of_files(intake, files, entry, "")
     with running.database.begin() as tx:
         model = new.create(tx, None)
         run = check_model(tx, model, {"platform": "u55c", "quantize": None}, owner=None, most_waiting=5).run
@@ -159,6 +183,36 @@ def test_sent_weights_are_those_of_the_model(running: Service, tokens: int, ends
         assert step.error["code"] == "weights-file"
         assert step.error["where"] == "weights"
         assert "of shape (32, 16) where the model has (33, 16): wte.weight" in step.error["what"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layer", ["first", "first_"])
+def test_a_task_program_computes_a_layer_of_a_sent_model(running: Service, layer: str) -> None:
+    """Through intake, store and fence: explored, packaged, and the whole model held to PyTorch."""
+    intake = Intake(ContentStore(running.home / "store"), running.home, True, 1 << 20, 1 << 20, 0)
+    program = PROGRAM.replace(b'"first"', f'"{layer}"'.encode())
+    new = model_of_files(intake, [("l.py", io.BytesIO(program)), ("tiny.py", io.BytesIO(MODEL))], "model", "", "K=8")
+    options = {"platform": "ecp5-85k", "trials": 2}
+    with running.database.begin() as tx:
+        model = new.create(tx, None)
+        run = lifecycle.submit(
+            tx, model_id=model.id, name="tiny", steps=run_steps(model, options), options=options, owner=None
+        )
+    over = running.wait(run)
+    if layer != "first":
+        step = running.steps(run)["import"]
+        assert step.error is not None
+        assert step.error["code"] == "no-layers"
+        assert step.error["what"] == "the model has no layer 'first_'"
+        return
+    assert over.state == RunState.SUCCEEDED, running.explain(run)
+    with running.database.begin() as tx:
+        files = tx.artifacts.list(run.id, limit=500).items
+    [package] = [one for one in files if one.name.endswith(".penstock.zip")]
+    with zipfile.ZipFile(io.BytesIO(ContentStore(running.home / "store").read_bytes(package.sha256))) as archive:
+        report = json.loads(archive.read("report.json"))
+        assert json.loads(archive.read("layers/graph.json"))["layers"][0]["name"] == "first"
+    assert report["verify"]["whole"]["ok"]
 
 
 def test_no_body_in_another_language_is_built_of_who_may_not_send_it(running: Service) -> None:

@@ -34,7 +34,7 @@ from penstock.services.jobs.models import (
     kernel_model,
     library_model,
     model_file,
-    model_with_weights,
+    model_of_files,
     zoo_model,
 )
 from penstock.services.jobs.quotas import check_quotas
@@ -58,13 +58,15 @@ _FORM_SCHEMA = {
             "anyOf": [_BINARY, {"type": "array", "items": _BINARY, "minItems": 1, "maxItems": _MOST_FILES}],
             "description": "a .py, .onnx or .mlir file; or, as several fields of this name, safetensors files with "
             "their index, a config.json of transformers, and the .py file if the model is not named by `entry`; or a "
-            "kernel in HLS C++ (.cpp) with the headers that it includes",
+            "kernel in HLS C++ (.cpp) with the headers that it includes; or, beside the model that `file` or `entry` "
+            "names, a task program (.py) for some of its layers",
         },
         "entry": {
             "type": "string",
             "pattern": f"^({NAME_PATTERN})?$|^(zoo|{'|'.join(map(re.escape, LIBRARIES))}):",
             "description": "for a .py file: the function that returns the model; for a kernel in C++: its top "
-            "function; for safetensors files without a .py file: the model that they are of, as hf:gpt2?cache=64#",
+            "function; for safetensors files or a task program without a model's .py file: the model that they are "
+            "of, as hf:gpt2?cache=64#",
         },
         "options": {
             "type": "string",
@@ -225,13 +227,13 @@ def _take_file(context: Context, caller: Who, key: str | None, form: FormData) -
         file_options(options, takes=False)
         sources = [(upload.filename or "", upload.file) for upload in uploads]
         return _create(context, caller, key, kernel_model(intake(context), sources, entry, name))
-    if len(uploads) == 1 and not (uploads[0].filename or "").endswith(".safetensors"):
+    named = ":" in entry  # a model of the zoo or of a library
+    if len(uploads) == 1 and not named and not (uploads[0].filename or "").endswith(".safetensors"):
         upload = uploads[0]
         model = model_file(intake(context, caller), upload.file, upload.filename or "", entry, name, options)
     else:
-        file_options(options, takes=False)
         files = [(upload.filename or "", upload.file) for upload in uploads]
-        model = model_with_weights(intake(context), files, entry, name)
+        model = model_of_files(intake(context), files, entry, name, options)
     return _create(context, caller, key, model)
 
 

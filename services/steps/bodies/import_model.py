@@ -19,7 +19,7 @@ from penstock.compiler.saved_program import FILES, load_checked
 from penstock.compiler.tasks.bodies import has_foreign_bodies
 from penstock.db.schema.records import Json, Model
 from penstock.services.jobs.host_work import check_host_work
-from penstock.services.jobs.models import BODIES, WEIGHTS_FOLDER
+from penstock.services.jobs.models import BODIES, PROGRAM_FOLDER, WEIGHTS_FOLDER
 from penstock.services.jobs.sources import options_text
 from penstock.services.settings import Settings
 from penstock.services.step_kinds import IMPORT, KERNEL
@@ -88,7 +88,7 @@ def _source(context: StepContext) -> tuple[str, Path | None]:
         return model.source, None
     folder = context.folder / "source"
     folder.mkdir()
-    if model.details.get("weights"):
+    if model.details.get("weights") or model.details.get("program"):
         context.store.extract_tree(model.sha256, folder)
     else:
         (folder / _file_name(model)).write_bytes(context.store.read_bytes(model.sha256))
@@ -101,11 +101,14 @@ def _file_name(model: Model) -> str:
 
 
 def _seen(model: Model, folder: str) -> str:
-    """The reference of a model whose files lie there; its weights, if it brings some, are an option of it."""
+    """The reference of a model whose files lie there; its weights are an option of it, a program for layers behind."""
     function = model.details.get("function")
     prefix = TASKS if model.kind == "tasks" else ""  # such a file is read, and never executed
     file = f"{prefix}{folder}/{_file_name(model)}" + (f":{function}" if function else "")
-    if not model.details.get("weights"):
-        return file + options_text(model.details.get("options") or {})
     whole, mark, layers = str(model.details.get("reference") or file).partition("#")
-    return f"{whole}{'&' if '?' in whole else '?'}weights={quote(folder)}/{WEIGHTS_FOLDER}{mark}{layers}"
+    options = options_text(model.details.get("options") or {})
+    if model.details.get("weights"):
+        whole += f"{'&' if '?' in whole else '?'}weights={quote(folder)}/{WEIGHTS_FOLDER}"
+    if program := model.details.get("program"):
+        return f"{whole}#{folder}/{PROGRAM_FOLDER}/{PurePosixPath(str(program)).name}{options}"
+    return f"{whole}{mark}{layers}" if mark else f"{whole}{options}"
