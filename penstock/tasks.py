@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, overload
 
 __all__ = [
-    "Layout", "Stream", "Tile", "broadcast", "bundle", "chain", "exp", "fit", "float32", "grid", "implements", "inject",
-    "matmul", "program",
-    "sigmoid", "sqrt", "stack", "tanh", "task", "transpose", "unroll", "where",
+    "Layout", "Stream", "Tile", "bfloat16", "broadcast", "bundle", "chain", "exp", "fit", "float32", "grid",
+    "implements", "inject", "matmul", "program", "sigmoid", "sqrt", "stack", "tanh", "task", "transpose", "unroll",
+    "where",
     "int2", "int3", "int4", "int5", "int6", "int7", "int8", "int9", "int10", "int11", "int12", "int13",
     "int14", "int15", "int16", "int17", "int18", "int19", "int20", "int21", "int22", "int23", "int24", "int25",
     "int26", "int27", "int28", "int29", "int30", "int31", "int32",
@@ -221,6 +221,7 @@ def sigmoid(value: Any) -> Tile:
 
 
 float32: Any = Number("float32")
+bfloat16: Any = Number("bfloat16")
 int2: Any = Number("int2")
 int3: Any = Number("int3")
 int4: Any = Number("int4")

@@ -199,7 +199,7 @@ _ROWS = (
     _Row(arith.ExtUIOp, numbers.extend_unsigned, cpp=_to("zext"), operator=None),
     _Row(arith.TruncIOp, numbers.truncate, cpp=_to("trunc"), operator=None, label="narrow"),
     _Row(arith.IndexCastOp, numbers.cast_index, operator=None),
-    _Row(arith.BitcastOp, numbers.bitcast, bounds=bounds.anything, operator=None),
+    _Row(arith.BitcastOp, numbers.bitcast, cpp=_to("bitcast"), bounds=bounds.anything, operator=None),
     _Row(
         arith.SIToFPOp, numbers.extend_signed, cpp="({T})({0})", bounds=_FINITE, label="real", sv_label="number"
     ),

@@ -14,7 +14,7 @@ import numpy as np
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.tasks.affine import Affine, Tests
-from penstock.compiler.tasks.kinds import bits_of, is_float
+from penstock.compiler.tasks.kinds import BFLOAT16, bits_of, is_float
 from penstock.compiler.tasks.network import Instances, TaskInstance
 from penstock.compiler.tasks.source import CODE
 from penstock.compiler.tasks.tree import (
@@ -63,9 +63,19 @@ def stored_as(dtype: str) -> np.dtype[Any]:
     return np.dtype(bool) if bits == 1 else np.dtype(f"int{next(size for size in (8, 16, 32, 64) if bits <= size)}")
 
 
+def rounded_to_bfloat16(value: Any) -> Any:
+    """The nearest number of eight significant bits, of two the even one, as a float32."""
+    single = np.asarray(value, np.float32)
+    bits = single.view(np.uint32).astype(np.uint64)
+    upper = np.where(np.isnan(single), 0x7FC0, (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
+    return (upper << 16).astype(np.uint32).view(np.float32)[()]
+
+
 def wrapped(value: Any, dtype: str) -> Any:
     """A number as its type holds it: integers wrap around."""
     kept = stored_as(dtype)
+    if dtype == BFLOAT16:
+        return rounded_to_bfloat16(value)
     if is_float(dtype):
         return np.asarray(value).astype(kept)
     bits = bits_of(dtype)

@@ -8,17 +8,21 @@ from math import prod
 WIDEST_TOKEN = 4096
 """Bits of a token, which is as wide as channels of the tools can be."""
 
-DTYPES: dict[str, str] = {f"int{bits}": f"i{bits}" for bits in range(2, 33)} | {"bool": "i1", "float32": "f32"}
-"""What a program calls a number, and what the IR does."""
+BFLOAT16 = "bf16"
+"""The upper half of a float32: kept and sent so, computed as float32. On the chip it is 16 bits like others."""
+DTYPES: dict[str, str] = {f"int{bits}": f"i{bits}" for bits in range(2, 33)} | {
+    "bool": "i1", "float32": "f32", "bfloat16": BFLOAT16,
+}  # fmt: skip
+"""What a program calls a number, and what stands for it inside."""
 NAMES = {ir: name for name, ir in DTYPES.items()}
 
 
 def bits_of(dtype: str) -> int:
-    return int(dtype[1:])
+    return int(dtype.lstrip("bfi"))
 
 
 def is_float(dtype: str) -> bool:
-    return dtype.startswith("f")
+    return dtype.lstrip("b").startswith("f")
 
 
 @dataclass(frozen=True)

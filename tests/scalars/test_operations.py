@@ -33,7 +33,7 @@ INCLUDE = Path(__file__).resolve().parents[2] / "compiler/backend/hls/include"
 DIVISIONS = {"arith.divsi", "arith.floordivsi", "arith.ceildivsi", "arith.remsi", "arith.divui", "arith.remui"}
 DOUBLE = {"arith.extf", "arith.truncf"}
 KNOWN_HOLES = {
-    "C++": {"arith.floordivsi", "arith.ceildivsi", "arith.index_cast", "arith.bitcast"},
+    "C++": {"arith.floordivsi", "arith.ceildivsi", "arith.index_cast"},
     "SystemVerilog": DOUBLE,
     "timing in open-ecp5": DOUBLE,
     "timing in vitis-ultrascale-plus": DIVISIONS,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from penstock.compiler.dialects import nest
-from penstock.compiler.tasks.kinds import TileKind, bits_of, is_float
+from penstock.compiler.tasks.interpret import rounded_to_bfloat16
+from penstock.compiler.tasks.kinds import BFLOAT16, TileKind, bits_of, is_float
 from penstock.compiler.tasks.tree import Apply, Const, Expr
 
 _INTEGER: dict[str, Callable[..., Operation]] = {
@@ -27,10 +29,12 @@ _PREDICATES = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "
 
 
 def type_of(dtype: str) -> Attribute:
-    return Float32Type() if is_float(dtype) else IntegerType(bits_of(dtype))
+    return Float32Type() if dtype == "f32" else IntegerType(bits_of(dtype))
 
 
 def attribute(value: float, dtype: str) -> IntegerAttr[IntegerType] | FloatAttr[Float32Type]:
+    if dtype == BFLOAT16:
+        return IntegerAttr(int(rounded_to_bfloat16(value).view(np.int32)) >> 16, IntegerType(16))
     if is_float(dtype):
         return FloatAttr(float(value), Float32Type())
     return IntegerAttr(int(value), IntegerType(bits_of(dtype)))
@@ -103,9 +107,35 @@ def _constant(block: Block, value: float, dtype: str) -> SSAValue:
     return _add(block, arith.ConstantOp(attribute(value, dtype)))
 
 
+def _widened(block: Block, value: SSAValue) -> SSAValue:
+    """A bfloat16 as the float32 whose upper half it is."""
+    upper = _add(block, arith.ExtUIOp(value, IntegerType(32)))
+    return _add(block, arith.BitcastOp(_add(block, arith.ShLIOp(upper, _constant(block, 16, "i32"))), Float32Type()))
+
+
+def _narrowed(block: Block, value: SSAValue) -> SSAValue:
+    """A float32 as the nearest bfloat16, of two the even one. What is no number stays so."""
+
+    def whole(number: int) -> SSAValue:
+        return _constant(block, number, "i32")
+
+    bits = _add(block, arith.BitcastOp(value, IntegerType(32)))
+    upper = _add(block, arith.ShRSIOp(bits, whole(16)))
+    nearest = _add(block, arith.AddiOp(_add(block, arith.AndIOp(upper, whole(1))), whole(0x7FFF)))
+    rounded = _add(block, arith.ShRSIOp(_add(block, arith.AddiOp(bits, nearest)), whole(16)))
+    size = _add(block, arith.AndIOp(bits, whole(0x7FFFFFFF)))
+    undefined = _add(block, arith.CmpiOp(size, whole(0x7F800000), "sgt"))
+    chosen = _add(block, arith.SelectOp(undefined, whole(0x7FC0), rounded))
+    return _add(block, arith.TruncIOp(chosen, IntegerType(16)))
+
+
 def _cast(block: Block, value: SSAValue, have: str, want: str) -> SSAValue:
-    if is_float(have) and is_float(want):
+    if have == want:
         return value
+    if have == BFLOAT16:
+        return _cast(block, _widened(block, value), "f32", want)
+    if want == BFLOAT16:
+        return _narrowed(block, _cast(block, value, have, "f32"))
     if is_float(want):
         if have == "i1":
             value = _add(block, arith.ExtUIOp(value, IntegerType(32)))

@@ -67,6 +67,12 @@ template <typename T> inline bool ugt(T a, T b) { return raw(a) > raw(b); }
 template <typename T> inline bool uge(T a, T b) { return raw(a) >= raw(b); }
 
 template <typename To, typename From> inline To sext(From x) { return (To)x; }
+template <typename To, typename From> inline To bitcast(From x) {  // the same bits as another type of the same size
+  static_assert(sizeof(To) == sizeof(From), "as many bits");
+  union { From from; To to; } both;
+  both.from = x;
+  return both.to;
+}
 template <typename To> inline To sext(bool x) { return x ? (To)-1 : (To)0; }
 template <typename To, typename From> inline To zext(From x) { return (To)raw(x); }
 template <typename To> struct trunc_to {
