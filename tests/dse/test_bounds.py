@@ -74,14 +74,18 @@ def test_an_objective_of_one_row_can_be_searched_before_it_has_a_bound(monkeypat
     assert evaluator.evaluate({}).values[0] > 0
 
 
-def test_the_bound_is_below_what_searches_have_reached_and_near_to_the_best() -> None:
-    near = 0
-    for name in ("gemm", "FeedForward", "atax", "MultiHeadSelfAttention1"):
-        for dsp, reached in kernel_designs.earlier_cycles(name).items():
-            bound = GoalBounds(kernel_designs.limited(kernel_designs.evaluator_of(name), dsp)).latency()
-            assert bound.value <= reached, (name, dsp)
-            near += name == "gemm" and bound.gap(reached) < 0.03
-    assert near >= 6
+SLOW = ("atax", "MultiHeadSelfAttention1")
+
+
+@pytest.mark.parametrize(
+    "name", ["gemm", "FeedForward", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+)
+def test_the_bound_is_below_what_searches_have_reached_and_near_to_the_best(name: str) -> None:
+    earlier = kernel_designs.earlier_cycles(name)
+    evaluator = kernel_designs.evaluator_of(name)
+    bounds = {dsp: GoalBounds(kernel_designs.limited(evaluator, dsp)).latency() for dsp in earlier}
+    assert all(bounds[dsp].value <= reached for dsp, reached in earlier.items())
+    assert name != "gemm" or sum(bounds[dsp].gap(reached) < 0.03 for dsp, reached in earlier.items()) >= 6
 
 
 @pytest.mark.parametrize("name", ["attention-small", "residual-one-row"])

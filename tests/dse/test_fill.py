@@ -16,6 +16,7 @@ from penstock.dse.space import fitted
 from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import SHARE, SHARES
 from penstock.dse.space.options import TilingOptions
+from penstock.dse.space.tiling import Value
 from penstock.profiling.network import TaskNetwork
 from tests.compiler.designs import Dense, build_network
 
@@ -89,11 +90,19 @@ def test_a_search_starts_with_a_design_that_finds_a_place_on_the_dies(monkeypatc
     assert all(evaluator.evaluate({**best, SHARE: share}).figures.resources.dsp > most for share in larger)
 
 
-def test_where_many_banks_find_no_place_fewer_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Words of many banks take wires between dies: the best design of fewer comes second, not one of fewer lanes."""
+@pytest.fixture(scope="module")
+def streaming() -> tuple[Evaluator, dict[str, Value]]:
+    """Weights from memory of many banks, and the first setting that a search tries."""
     network = build_network("float32", 16, 64, (Dense(128, False, False), Dense(64, False, False)), seed=1)
     evaluator = Evaluator.create(network, "u55c", options=TilingOptions(weights="stream"))
-    first, *_ = starting_settings(evaluator)[0]
+    return evaluator, starting_settings(evaluator)[0][0]
+
+
+def test_where_many_banks_find_no_place_fewer_are_tried(
+    monkeypatch: pytest.MonkeyPatch, streaming: tuple[Evaluator, dict[str, Value]]
+) -> None:
+    """Words of many banks take wires between dies: the best design of fewer comes second, not one of fewer lanes."""
+    evaluator, first = streaming
     most = int(first[STRIPES])
     assert most > 2
     refused = list[Design]()
@@ -114,11 +123,9 @@ def test_where_many_banks_find_no_place_fewer_are_tried(monkeypatch: pytest.Monk
         assert value <= evaluator.evaluate({**best, STRIPES: stripes}).values
 
 
-def test_a_search_tries_other_numbers_of_banks() -> None:
+def test_a_search_tries_other_numbers_of_banks(streaming: tuple[Evaluator, dict[str, Value]]) -> None:
     """The best of all is looked at with half and with twice as many, whatever it began with."""
-    network = build_network("float32", 16, 64, (Dense(128, False, False), Dense(64, False, False)), seed=1)
-    evaluator = Evaluator.create(network, "u55c", options=TilingOptions(weights="stream"))
-    best, *_ = starting_settings(evaluator)[0]
+    evaluator, best = streaming
     banks = evaluator.space.choices[STRIPES]
     place = banks.index(best[STRIPES])
     found = evaluator.evaluate(best)
