@@ -12,6 +12,9 @@ from penstock.compiler.design.record import Design, KernelDesign, WeightStore
 from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.platforms import Platform, load_platform
 
+_OF_BLOCK_RAM, _OF_BLOCK_RAM_BESIDE_ULTRARAM = 0.5, 0.7
+"""How much of it constants may take: the rest is for lines, FIFOs, and blocks that are half full."""
+
 
 def default_design(
     graph: Graph, platform: str, clock_mhz: float, quantize: str | None = None, weights: WeightStore | None = None
@@ -29,11 +32,15 @@ def default_design(
 
 
 def weights_placement(graph: Graph, platform: Platform) -> WeightStore:
-    """On the chip if half of its block RAM holds them; else in external memory, if there is any."""
+    """On the chip if its block RAM holds them and leaves enough; else in external memory, if there is any.
+
+    UltraRAM takes lines and FIFOs, but nothing that is there from the start: with it, constants may have more.
+    """
     params = [a for a in graph.arguments if graph.is_param(a)]
-    return "rom" if fit_on_chip(params, platform) or not platform.memories else "stream"
+    share = _OF_BLOCK_RAM_BESIDE_ULTRARAM if platform.limits.uram else _OF_BLOCK_RAM
+    return "rom" if fit_on_chip(params, platform, share) or not platform.memories else "stream"
 
 
-def fit_on_chip(values: Iterable[SSAValue], platform: Platform) -> bool:
-    """Whether half of the block RAM holds all of them."""
-    return sum(map(tensor_bits, values)) <= platform.limits.bram18 * 18 * 1024 // 2
+def fit_on_chip(values: Iterable[SSAValue], platform: Platform, share: float = _OF_BLOCK_RAM) -> bool:
+    """Whether so much of the block RAM holds all of them."""
+    return sum(map(tensor_bits, values)) <= share * platform.limits.bram18 * 18 * 1024

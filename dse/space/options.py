@@ -22,7 +22,7 @@ class TilingOptions:
     kernels: Mapping[str, KernelDesign] = field(default_factory=dict[str, KernelDesign])
     max_lanes: int | None = None
     weights: WeightStore | None = None
-    """Where parameters lie; by default on the chip if they fit in half of its block RAM."""
+    """Where parameters lie; by default on the chip if its block RAM holds them and leaves enough."""
     per_kernel: bool = True
     """Whether the search may also shift lanes between kernels."""
     equalisation: int | None = None

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.compiler.analysis.default_design import weights_placement
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import KernelDesign
 from penstock.compiler.errors import PenstockError
@@ -41,6 +42,19 @@ def test_every_setting_is_a_legal_design(data: st.DataObject):
     assert params["allocation"] == "fitted" or sum(design.kernels[op.layer].lanes for op in space.heavy) <= max(
         budget, len(space.graph.operations)
     )
+
+
+@pytest.mark.parametrize(
+    ("side", "placed"), [(240, ("rom", "rom")), (280, ("rom", "stream")), (340, ("stream", "stream"))]
+)
+def test_constants_take_more_block_ram_where_ultraram_takes_the_rest(side: int, placed: tuple[str, str]):
+    """A layer of a third, two thirds or nine tenths of what a design may use, with UltraRAM and without."""
+    program = mlp(side, first=side, kind="float32")
+    with_ultraram = load_platform("kv260")
+    (die,) = with_ultraram.dies
+    without = replace(with_ultraram, dies=(replace(die, resources=replace(die.resources, uram=0)),))
+    graph = read_graph(program.module)
+    assert (weights_placement(graph, with_ultraram), weights_placement(graph, without)) == placed
 
 
 def test_lanes_go_where_the_time_is():
