@@ -312,6 +312,7 @@ def _add_steps(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> None:
         [(created[step.key], ids[key]) for step in steps for key in step.needs]
         + [(ids[key], created[step.key]) for step in steps for key in step.needed_by]
     )
+    tx.events.add_created(run_id, list(created.values()))
 
 
 def _refuse_missing(run_id: str, named: AbstractSet[str], known: AbstractSet[str]) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from sqlalchemy import false, func, insert, select, text
 
 from penstock.db.repositories.base import MAX_PAGE, Repository
+from penstock.db.repositories.step_moves import TELL_CREATED
 from penstock.db.schema.records import Event, Json
 from penstock.db.schema.states import RUN_TERMINAL
 from penstock.db.schema.tables import events
@@ -50,6 +51,11 @@ class Events(Repository):
         ]
         if rows:
             self.connection.execute(insert(events), rows)
+
+    def add_created(self, run_id: str, step_ids: Sequence[str]) -> None:
+        """Tell of new steps, in their order."""
+        self.scope.require_lock(run_id)
+        self.connection.execute(TELL_CREATED, {"steps": list(step_ids), "actor": self.scope.actor})
 
     def after(self, run_id: str, last_id: int = 0, limit: int = MAX_PAGE) -> tuple[Event, ...]:
         """The run's events with a greater id, oldest first: what Last-Event-ID asks for."""

@@ -19,8 +19,8 @@ from penstock.db.schema.tables import steps
 _TYPES = {column.name: column.type.compile(postgresql.dialect()) for column in steps.columns}
 _JSON = {name for name, kind in _TYPES.items() if kind == "JSONB"}
 
-# Steps with their events. What needs nothing is queued from the start, which its events tell as the two moves that they
-# are: ten thousand trials that were first made and then moved took twice as long.
+# New steps. What needs nothing is queued from the start, and its first event says so: ten thousand trials have ten
+# thousand events by then.
 _MADE = """
     WITH made AS (
         INSERT INTO penstock.steps (
@@ -33,23 +33,21 @@ _MADE = """
             licence text, waits boolean
         )
         RETURNING *
-    ), told AS (
-        INSERT INTO penstock.events (run_id, kind, data, actor)
-        SELECT :run, said, data, :actor FROM (
-            SELECT 1 AS turn, id, 'step.create' AS said,
-                jsonb_build_object('from', NULL, 'to', 'blocked', 'step', id, 'key', key) AS data
-            FROM made
-            UNION ALL
-            SELECT 2, id, 'step.release', jsonb_build_object(
-                'from', 'blocked', 'to', 'queued', 'step', id, 'key', key, 'attempt', attempt, 'fence', fence
-            ) FROM made WHERE state = 'queued'
-        ) both_moves ORDER BY turn, id RETURNING id
     )
 """
 CREATE = text(f"{_MADE} SELECT count(*) FROM made WHERE state = 'queued'")
-# The steps that a run begins with, their edges too, and word to the dispatchers.
+# Their events are a statement of their own, the last one: nobody sees an event before its transaction ends, so whatever
+# such a transaction does after it makes it late.
+_TELL = """
+    INSERT INTO penstock.events (run_id, kind, data, actor)
+    SELECT run_id, 'step.create', jsonb_build_object('from', NULL, 'to', state, 'step', id, 'key', key), :actor
+"""
+TELL_CREATED = text(f"""
+    {_TELL} FROM unnest(CAST(:steps AS text[])) AS one (step) JOIN penstock.steps ON id = step ORDER BY id
+""")
+# The steps that a run begins with, their edges and events too, and word to the dispatchers.
 BEGIN = text(f"""
-    {_MADE}, tied AS (
+    {_MADE}, told AS ({_TELL} FROM made ORDER BY id RETURNING id), tied AS (
         INSERT INTO penstock.step_edges (step_id, needs_id)
         SELECT * FROM unnest(CAST(:ends AS text[]), CAST(:needs AS text[]))
     )

@@ -71,7 +71,7 @@ class Steps(Repository):
         rest is queued.
 
         Returns their ids by key, and how many were queued. One statement for any number: a search has thousands of
-        trials, and whoever waits for the run's lock waits for them.
+        trials, and whoever waits for the run's lock waits for them. Their events are `Events.add_created`.
         """
         self.scope.require_lock(run_id)
         rows = [_row(step) | {"waits": step.key in waiting} for step in new_steps]

@@ -91,7 +91,7 @@ def test_events_arrive_as_they_happen(client: httpx.Client, seeder: Seeder) -> N
 
 def test_long_histories_come_whole(client: httpx.Client, seeder: Seeder) -> None:
     run = seeder.run(trials=BATCH // 2)
-    seeder.explore(run, BATCH // 2)  # steps made, released and cancelled: more than one batch
+    seeder.explore(run, BATCH // 2)  # steps made and cancelled: more than one batch
     seeder.cancel(run)
     events, _ = read_stream(client, f"/v1/runs/{run.id}/events")
     assert len(events) > BATCH
@@ -101,7 +101,7 @@ def test_long_histories_come_whole(client: httpx.Client, seeder: Seeder) -> None
 def test_much_that_happens_in_a_moment_is_asked_for_in_few_questions(database: Database, seeder: Seeder) -> None:
     """Each question waits for a processor three times where machines are busy, and what is told waits with it."""
     run = seeder.run()
-    seeder.explore(run, BATCH)  # each step is made and released
+    seeder.explore(run, 2 * BATCH)
     first = database.run(lambda tx: tx.events.after(run.id, 0, 1))[0].id
     last = database.run(lambda tx: tx.events.newest_id(run.id))
     asked: list[str] = []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.event import listen
 
 from penstock.db import Database, claiming, lifecycle
 from penstock.db.lifecycle import GraphError, StepOutcome
@@ -330,8 +331,25 @@ def test_every_transition_is_an_event_and_ids_follow_commits(database: Database)
         events = tx.events.after(run.id)
         kinds = [event.kind for event in events]
         assert tx.events.after(run.id, events[2].id) == events[3:]
-    assert kinds == [
-        "run.create", "step.create", "step.release", "step.claim", "run.start", "step.succeed", "run.succeed",
-    ]  # fmt: skip
-    assert events[3].data["from"] == StepState.QUEUED
-    assert events[3].data["worker"] == "w"
+    assert kinds == ["run.create", "step.create", "step.claim", "run.start", "step.succeed", "run.succeed"]
+    assert events[1].data["to"] == StepState.QUEUED, "what needs nothing is queued from the start"
+    assert events[2].data["from"] == StepState.QUEUED
+    assert events[2].data["worker"] == "w"
+
+
+def test_a_fan_out_tells_of_its_steps_when_all_else_of_them_is_written(database: Database) -> None:
+    """Nobody sees an event before its transaction ends: what comes after it in there makes all of them late."""
+    run = submit(database, node("a"), node("b", "a"))
+    a = claim(database, run, "a")
+    said: list[str] = []
+    listen(database.engine, "before_cursor_execute", lambda *given: said.append(given[2]))
+    new = [node(f"trial/{number:04d}", needed_by=("b",)) for number in range(20)]
+    end(database, lifecycle.finish, a, StepOutcome({}, new_steps=new))
+    writing = [n for n, statement in enumerate(said) if "INSERT INTO penstock.step" in statement]
+    telling = next(n for n, statement in enumerate(said) if "'step.create'" in statement)
+    assert len(writing) == 2, "steps, and their edges"
+    assert max(writing) < telling
+    with database.begin() as tx:
+        of_new = [event for event in tx.events.after(run.id) if event.data.get("key", "").startswith("trial/")]
+    assert [event.kind for event in of_new] == ["step.create"] * 20
+    assert {event.data["to"] for event in of_new} == {StepState.QUEUED}
