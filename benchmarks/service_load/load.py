@@ -15,7 +15,7 @@ from benchmarks.registry import Value
 from benchmarks.service_load import WAITING
 from benchmarks.service_load.fairness import FEW, Fairness, measure_fairness, token_of_another
 from benchmarks.service_load.processes import memory_mb
-from benchmarks.service_load.requests import CpuMeter, at_rate, in_turn, row
+from benchmarks.service_load.requests import CpuMeter, at_rate, in_turn, row, times
 from benchmarks.service_load.streams import EventReader
 from penstock.compiler.errors import PenstockError
 from penstock.services.supervisor.borrowed import borrowed_stack
@@ -29,6 +29,11 @@ LONGEST_SECONDS = 300.0
 """A quiet machine takes one minute."""
 WITH_GOALS = 3
 _HTML = {"Accept": "text/html"}
+_OF_STEPS = {
+    b"step.create": "steps made, all in one transaction",
+    b"step.claim": "steps begun",
+    b"step.succeed": "steps done",
+}
 _SETTINGS = {
     "PENSTOCK_STEP_MODULES": "benchmarks.service_load.noop",
     "PENSTOCK_MAX_WAITING_RUNS": "10000",
@@ -124,9 +129,11 @@ class _Load:
         readers = [EventReader(self.url, self.token, run) for _ in range(WATCHERS)]
         with CpuMeter() as meter:
             await asyncio.gather(*(reader.follow() for reader in readers))
-        late = sorted(late for reader in readers for late in reader.late_ms)
-        found = row(f"events of {self.trials} steps to {WATCHERS} readers, of which {self.idle} sleep", late, meter)
-        self._keep(found)
+        every = f"events of {self.trials} steps to {WATCHERS} readers, of which {self.idle} sleep"
+        late = [one for reader in readers for kind in reader.late_ms.values() for one in kind]
+        found = self._keep(row(every, late, meter))
+        for kind, what in _OF_STEPS.items():
+            self._keep(times(f"of these: {what}", [one for reader in readers for one in reader.late_ms[kind]]))
         steps = {step["key"]: step for step in (await self.client.get(f"/v1/runs/{run}")).json()["steps"]}
         seconds = _seconds(steps["explore"]["finished_at"], steps["select"]["queued_at"])
         for kind, spent in meter.spent.items():

@@ -66,6 +66,16 @@ def _so_far() -> Mapping[str, float]:
 
 def row(measure: str, taken: Sequence[float], meter: CpuMeter, kb: float | None = None) -> Mapping[str, Value]:
     """A line of the table: times by the clock, and processor time a request."""
+    cpu = {
+        "cpu_ms": round(meter.of(ANSWERING) / len(taken) * 1000, 2),
+        "api_cpu_ms": round(meter.of(("api",)) / len(taken) * 1000, 2),
+        "load_cpu_ms": round(meter.of((LOAD,)) / len(taken) * 1000, 2),
+    }
+    return {**times(measure, taken), **cpu, "kb": kb}
+
+
+def times(measure: str, taken: Sequence[float]) -> Mapping[str, Value]:
+    """The same without what it cost."""
     ordered = sorted(taken)
     return {
         "measure": measure,
@@ -73,8 +83,4 @@ def row(measure: str, taken: Sequence[float], meter: CpuMeter, kb: float | None 
         "first_ms": round(taken[0], 1),
         "p50_ms": round(statistics.median(ordered), 1),
         "p95_ms": round(ordered[int(0.95 * (len(ordered) - 1))], 1),
-        "cpu_ms": round(meter.of(ANSWERING) / len(ordered) * 1000, 2),
-        "api_cpu_ms": round(meter.of(("api",)) / len(ordered) * 1000, 2),
-        "load_cpu_ms": round(meter.of((LOAD,)) / len(ordered) * 1000, 2),
-        "kb": kb,
     }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import urlsplit
 
-_WRITTEN = re.compile(rb'"at":"([^"]+)"')
-"""When an event was written; what it tells has blanks behind its colons."""
+_WRITTEN = re.compile(rb'"kind":"([^"]+)","at":"([^"]+)"')
+"""What happened, and when it was written; what it tells has blanks behind its colons."""
 
 
 @dataclass
@@ -20,7 +21,8 @@ class EventReader:
     url: str
     token: str
     run_id: str
-    late_ms: list[float] = field(default_factory=list[float])
+    late_ms: dict[bytes, list[float]] = field(default_factory=lambda: defaultdict[bytes, list[float]](list))
+    """By kind of event."""
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     ended: bool = False
     events: int = 0
@@ -54,4 +56,5 @@ class EventReader:
         self.events += len(written)
         if timed:
             now = time.time()
-            self.late_ms += [(now - datetime.fromisoformat(at.decode()).timestamp()) * 1000 for at in written]
+            for kind, at in written:
+                self.late_ms[kind].append((now - datetime.fromisoformat(at.decode()).timestamp()) * 1000)
