@@ -71,6 +71,12 @@ def environment() -> Environment:
     return made
 
 
+def compile_templates() -> None:
+    """All of them, which takes longer than most pages: else the first who looks at one waits for it."""
+    for name in environment().list_templates():
+        environment().get_template(name)
+
+
 @dataclass(frozen=True)
 class PageFrame:
     """What every page is given: what evidence there is, the state of the service, whether people sign in, the time."""

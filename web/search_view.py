@@ -107,14 +107,14 @@ def plot_trials(
 ) -> Plot | None:
     """The trade-off between the most important objectives, at most three; beside a single one, its usual opposite."""
     x, y, *more = (known_axis(axis, trials) for axis in axes_of(asked, objectives))
-    across, upwards, numbers = x.figure, y.figure, (float, int)
+    across, upwards, numbers, ended = x.figure, y.figure, (float, int), ("complete", "infeasible")
     shaded = more[0] if more else None
     dots: list[Dot] = []
     for trial in trials:
         state, figures = trial["state"], trial["figures"]
         at, up = figures.get(across), figures.get(upwards)
         third = figures.get(shaded.figure) if shaded else 0.0
-        if state in ("complete", "infeasible") and all(type(one) in numbers for one in (at, up, third)):
+        if state in ended and type(at) in numbers and type(up) in numbers and type(third) in numbers:
             fits, evidence = state == "complete", trial["evidence"] or ""
             dots.append(Dot(trial["number"], at, up, evidence, fits, trial["chosen"], third))
     return draw_pareto(

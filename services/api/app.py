@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from fastapi import Depends, FastAPI
@@ -61,6 +62,7 @@ from penstock.services.secret_key import load_key
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
 from penstock.services.version import version
+from penstock.web.render import compile_templates
 
 log = get_logger()
 
@@ -102,6 +104,7 @@ def create_app(settings: Settings | None = None, options: ApiOptions | None = No
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if not options.auth:
             log.warning("no tokens are asked for", reachable_at=f"{settings.api_host}:{settings.api_port}")
+        Thread(target=compile_templates, name="templates", daemon=True).start()  # nobody waits for it
         yield
         await context.hub.close()
         broker.close()

@@ -8,8 +8,11 @@ import pytest
 
 from penstock.services.api.pages import drawn
 from penstock.services.api.pages.drawn import DrawnTrials
+from penstock.web.render import environment
 from penstock.web.trial_drawings import TrialDrawings
+from tests.api.conftest import MakeClient
 from tests.api.seeding import Seeder
+from tests.fixtures.waiting import wait_until
 
 
 def test_trials_are_drawn_once_for_each_event(seeder: Seeder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +37,10 @@ def test_trials_are_drawn_once_for_each_event(seeder: Seeder, monkeypatch: pytes
     assert later.plot is not None
     assert len(later.plot.shown) == 2, "what was drawn before is not shown again"
     assert len(made) == 2
+
+
+def test_templates_are_compiled_before_anybody_looks(make_client: MakeClient) -> None:
+    environment.cache_clear()
+    make_client()
+    names = environment().list_templates()
+    wait_until(lambda: len(environment().cache or ()) == len(names), lambda: len(environment().cache or ()))
