@@ -60,20 +60,30 @@ class RegionTiming:
         self.delays = delays
         self.override = override
         self.timed = Timed(kernel, Network(kernel.name, ()), {})
+        self.least = _LEAST_STRAIGHT
 
     def run(self) -> Timed:
-        body = [item for item in self.kernel.body if not isinstance(item, Straight) or self._long(item)]
-        body = [item for item in body if not self._only_begins(item)]
-        flows = [item for item in body if isinstance(item, DataflowRegion)]
-        if len(flows) == 1 and len(body) == 1:
-            self.timed.design = self._network(flows[0])
+        body = [item for item in self.kernel.body if not self._passes(item)]
+        if len(body) == 1 and isinstance(flow := body[0], DataflowRegion):
+            self.timed.design = self._network(flow)
         else:
             control = StartControl("s_axilite", len(self.kernel.scalars)) if self.kernel.s_axilite else StartControl()
-            self.timed.design = Sequence(self.kernel.name, tuple(self._steps(body)), control)
+            self.timed.design = Sequence(self.kernel.name, tuple(self._steps(body)) or self._short(), control)
         return self.timed
 
-    def _only_begins(self, item: Region) -> bool:
-        """A loop that fills memories of the kernel with a constant which nobody changes: there is no such hardware."""
+    def _short(self) -> tuple[tuple[Phase | Repeat | Network, ...], ...]:
+        self.least = 0  # what passes beside loops is all that there is
+        if steps := tuple(self._steps([item for item in self.kernel.body if not self._passes(item)])):
+            return steps
+        raise PenstockError(
+            code="unsupported-source", what=f"{self.kernel.name!r} changes nothing that is seen outside of it",
+            where=self.kernel.body_at, limit="figures are of what is written or returned", hint="write to an argument",
+        )  # fmt: skip
+
+    def _passes(self, item: Region) -> bool:
+        """Short, or a loop that fills memories of the kernel with a constant which nobody changes: no hardware."""
+        if isinstance(item, Straight):
+            return not self._long(item)
         if not isinstance(item, Pipeline):
             return False
         effects = [n for n in item.graph.nodes if n.op in ("load", "store", "take", "put", "phi")]
@@ -98,17 +108,16 @@ class RegionTiming:
     def _long(self, item: Straight) -> bool:
         return (
             any(n.op in ("take", "put") for n in item.graph.nodes)
-            or self.scheduled(item, self.kernel.name).depth >= _LEAST_STRAIGHT
+            or self.scheduled(item, self.kernel.name).depth >= self.least
         )
 
     # regions one after the other
 
     def _steps(self, items: list[Region]) -> Iterator[tuple[Phase | Repeat | Network, ...]]:
         """Items that share no memory and no stream run at the same time, as the tool starts them."""
-        flat = list(_inlined(items, self.kernel.name))
         group: list[tuple[Region, str]] = []
         used: set[KernelArray | KernelStream] = set()
-        for item, owner in flat:
+        for item, owner in _inlined(items, self.kernel.name):
             if isinstance(item, Straight) and not self._long(item):
                 continue
             own = touched(item)

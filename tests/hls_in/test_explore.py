@@ -58,6 +58,19 @@ void top(float A[N][N], float x[N], float y[N]) {
     for (j = 0; j < N; j++) /* along a row */ y[i] += A[i][j] * x[j];
 }
 """,
+    "loops of one turn": """
+void top(int A[1][8], int y[1]) {
+  for (int i = 0; i < 1; i++)
+    for (int j = 0; j < 8; j++) A[i][j] += j;
+  for (int i = 0; i < 1; i++) y[i] = A[0][i] * 3;
+}
+""",
+    "no loop": """
+void top(int a, int *b, int c[4]) {
+  *b = a + 1;
+  c[1] = c[2];
+}
+""",
     "a sum in a variable": """
 void top(float A[16][32], float x[32], float y[16]) {
   for (int i = 0; i < 16; i++) {

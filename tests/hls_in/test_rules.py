@@ -300,3 +300,26 @@ def test_two_tasks_that_read_one_argument_have_one_of_its_ports_each(tmp_path: P
     }}"""
     assert [found.ii for _, found in pipelines(tmp_path, body.format("b"))] == [1, 1]
     assert [found.ii for _, found in pipelines(tmp_path, body.format("a"))] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("body", "latency"),
+    [
+        ("a[0] = 1;", 0), ("a[0] = b[1];", 1), ("if (b[0] > 1) a[1] = 2; else a[2] = 3;", 1),
+        ("for (int i = 0; i < 1; i++) a[i] = 1;", 0), ("a[0] = b[0] * 3; a[1] = a[0] * 5;", 9),
+    ],
+)  # fmt: skip
+def test_kernels_without_loops_have_figures_however_short(body: str, latency: int, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(f"void top(int a[4], int b[4]) {{ {body} }}")
+    timed = time_kernel(read_kernel(path, "top"), delays_for(300))
+    assert simulate(timed.design, VITIS).latency == latency
+
+
+@pytest.mark.parametrize("body", ["", "int x = 1; x += 2;", "for (int i = 0; i < 0; i++) a[i]++;"])
+def test_a_kernel_that_changes_nothing_is_told_so(body: str, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(f"void top(int a[4]) {{ {body} }}")
+    with pytest.raises(PenstockError, match="changes nothing that is seen outside") as raised:
+        time_kernel(read_kernel(path, "top"), delays_for(300))
+    assert raised.value.where.startswith("kernel.cpp:1:")

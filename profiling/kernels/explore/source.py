@@ -131,7 +131,9 @@ def _declared(variables: Sequence[tuple[str, Tree]]) -> dict[str, str]:
         dims = _dims(type_)
         while type_[0] in ("array", "reference"):
             type_ = type_[-1]
-        word = type_[0] if type_[0] in ("float", "double", "half") else _INTEGERS.get(tuple(type_), "")
+        word = type_[0] if type_[0] in ("float", "double", "half") else ""
+        if type_[0] == "int":
+            word = _INTEGERS.get(tuple(type_), "")
         if word:
             found[name] = f"{word} {name}" + "".join(f"[{length}]" for length in dims)
     return found
