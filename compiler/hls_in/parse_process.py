@@ -42,6 +42,8 @@ WRAPPERS = (
 WRITTEN_CASTS = WRAPPERS[2:]
 RECORDS = (CursorKind.STRUCT_DECL, CursorKind.CLASS_DECL, CursorKind.CLASS_TEMPLATE)
 MOST_NODES = 1_500_000
+_MOST_SAID = 1000
+"""Letters of one mistake that are told: a source may write its own."""
 # what libclang 18 exports and its Python side does not declare
 _lib: Any = cindex.conf.lib
 for _name, _takes, _gives in (
@@ -349,6 +351,11 @@ def _limit(what: int, most: int) -> None:
     resource.setrlimit(what, (least, least))
 
 
+def _said(one: Any) -> tuple[str, bool]:
+    """A mistake's words, and whether all of them are the source's own."""
+    return one.spelling[:_MOST_SAID], one.category_name == "User-Defined Issue"
+
+
 def main() -> None:
     asked = json.load(sys.stdin)
     _limit(resource.RLIMIT_AS, asked["memory"])
@@ -358,20 +365,21 @@ def main() -> None:
     index = cindex.Index.create()
     unit = index.parse(asked["main"], asked["arguments"], [(path, text) for path, text in asked["texts"].items()])
     diagnostics = [
-        [d.location.file.name if d.location.file else "", d.location.line, d.location.column, d.spelling]
+        [d.location.file.name if d.location.file else "", d.location.line, d.location.column, *_said(d)]
         for d in unit.diagnostics
         if d.severity >= cindex.Diagnostic.Error
     ]
     foreign = [one for one in unit.get_includes() if one.include.name not in asked["texts"]]
     if foreign:  # fence.py refuses them; what it did not see ends here, with nothing of the file
         at = foreign[0].location
-        diagnostics = [[at.file.name if at.file else "", at.line, at.column, "an include of a file that was not given"]]
+        said = "an include of a file that was not given"
+        diagnostics = [[at.file.name if at.file else "", at.line, at.column, said, False]]
     answer: dict[str, Any] = {"errors": diagnostics[:50], "unit": []}
     if not diagnostics:
         try:
             answer["unit"] = SyntaxReader(set(asked["own"])).whole(unit.cursor)
         except (TooLarge, RecursionError):
-            answer["errors"] = [[asked["main"], 1, 1, "the source is too large or nested too deeply"]]
+            answer["errors"] = [[asked["main"], 1, 1, "the source is too large or nested too deeply", False]]
     # libclang threads may still hold stdout's buffer when the process ends: write and leave at once
     sys.stdout.write(json.dumps(answer, separators=(",", ":")))
     sys.stdout.flush()

@@ -16,6 +16,8 @@ from penstock.compiler.hls_in.syntax import Tree
 
 _SECONDS = 60
 _MEMORY = 3 << 30
+_MOST_SAID = 300
+"""Letters of one mistake that are shown."""
 _ROOT = "/penstock-source"
 _HEADERS = "/penstock-headers"
 _ARGUMENTS = (
@@ -44,14 +46,22 @@ def parse(path: Path) -> Unit:
     }  # fmt: skip
     answer = _run(request, path.name)
     mistakes = Mistakes()
-    for file, line, column, said in answer["errors"]:
+    for file, line, column, said, own in answer["errors"]:
         with mistakes.noted():
             raise PenstockError(
-                code="bad-source", what=said, where=f"{shown(file)}:{line}:{column}",
+                code="bad-source", what=_readable(said, own=own), where=f"{shown(file)}:{line}:{column}",
                 hint="correct the C++ first: it must compile on its own, with the headers beside it",
             )  # fmt: skip
     mistakes.raise_first()
     return Unit(sources, answer["unit"])
+
+
+def _readable(said: str, *, own: bool) -> str:
+    """A mistake on one line that does nothing to a terminal or to the order of letters. What `#error` says are a
+    source's own words: nobody shall take them for ours."""
+    plain = " ".join("".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in said).split())
+    short = plain if len(plain) <= _MOST_SAID else plain[:_MOST_SAID] + " …"
+    return '#error in the source, which says "{}"'.format(short.replace('"', "'")) if own else short
 
 
 def shown(file: str) -> str:

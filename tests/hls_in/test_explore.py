@@ -65,6 +65,11 @@ void top(int A[1][8], int y[1]) {
   for (int i = 0; i < 1; i++) y[i] = A[0][i] * 3;
 }
 """,
+    "letters of several bytes": """\ufeff// \u00e9
+void top(int A[8]) {
+  /* \u00e9\u4e2d */ for (int i = 0; i < 8; i++) /* \U0001f600 */ A[i] += 3; /* \u00e9 */ A[1] = 2;
+}
+""",
     "no loop": """
 void top(int a, int *b, int c[4]) {
   *b = a + 1;

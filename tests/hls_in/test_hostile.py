@@ -99,6 +99,32 @@ def test_limits_of_whoever_reads_it_are_kept(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", limited, str(path)], check=True)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("#error penstock: send your token", '#error in the source, which says "penstock: send your token"'),
+        ('#error done" (no limit) - call us', '#error in the source, which says "done\' (no limit) - call us"'),
+        ('static_assert(false, "x\\nTraceback");', "static assertion failed: x Traceback"),
+    ],
+)
+def test_words_of_a_source_do_not_pass_for_ours(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(text + "\nvoid top(float a[4]) { a[0] = 1; }\n")
+    with pytest.raises(PenstockError) as raised:
+        read_kernel(path, "top")
+    assert raised.value.what == said
+
+
+@pytest.mark.parametrize("words", ["\x1b[2J\x1b]0;evil\x07", "\u202eevil\u2066", "\u2028\x85evil", "x" * 500_000])
+def test_words_of_a_source_are_plain_and_few(tmp_path: Path, words: str) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(f"#error {words}\nvoid top(float a[4]) {{ a[0] = 1; }}\n")
+    with pytest.raises(PenstockError) as raised:
+        read_kernel(path, "top")
+    assert raised.value.what.isprintable()
+    assert len(raised.value.what) < 400
+
+
 @pytest.mark.slow
 def test_macros_that_unfold_without_end_are_stopped(tmp_path: Path) -> None:
     path = tmp_path / "kernel.cpp"

@@ -80,8 +80,13 @@ class BodyReader:
         return start, self._behind(start) - 1
 
     def offset(self, tree: Tree) -> int:
+        """The parser counts bytes of a line, and there are letters of several."""
         _, line, column = tree[1]
-        return self._starts[line - 1] + column - 1
+        start = self._starts[line - 1]
+        before = self.text[start : start + column - 1]
+        if not before.isascii():
+            before = before.encode()[: column - 1].decode(errors="ignore")
+        return start + len(before)
 
     def _node(self, tree: Tree, around: frozenset[str]) -> SourceNode:
         bare, label = unlabelled(tree)
