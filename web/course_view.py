@@ -116,5 +116,6 @@ def outlook(progress: Document) -> str:
     pace, left = progress["trials_per_minute"], progress["seconds_left"]
     if pace is None or progress["trials_done"] >= progress["trials_total"]:
         return ""
+    pace = round(pace, 0 if pace >= 10 else 1)
     said = f"{text.quantity(pace)} trials a minute" if pace < 120 else f"{text.quantity(pace / 60)} trials a second"
     return said if left is None else f"{said}, about {text.duration(max(left, 1))} left for trials"

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.web import text
 from penstock.web.text import Document
 from penstock.web.trials_view import FIGURES, KnownTrials, shown_value, split_params, usual_columns
 
@@ -88,7 +88,7 @@ class _Scale:
             is_wide = low > 0 and high / low > _LOG_FROM_RATIO
             return _Scale(key, name, show, low, high, is_wide, {}, {}, tuple(sorted(set(map(float, known)))))
         said = {_word(value): shown_value(value) for value in known}
-        words = sorted(said, key=_in_order, reverse=any(isinstance(value, list) for value in known))
+        words = sorted(said, key=text.by_size, reverse=any(isinstance(value, list) for value in known))
         places = {word: 100 * i / max(1, len(words) - 1) for i, word in enumerate(words)}
         return _Scale(key, name, show, 0.0, 1.0, False, places, said, ())
 
@@ -126,11 +126,11 @@ class _Scale:
                 bottom = min(bottom, max(known))
         return (top, bottom) if top <= bottom else (0.0, 100.0)
 
-    def _of_text(self, text: str) -> float | None:
+    def _of_text(self, word: str) -> float | None:
         if self.words:
-            return self.words.get(text)
+            return self.words.get(word)
         try:
-            return self._place(float(text))
+            return self._place(float(word))
         except ValueError:
             return None
 
@@ -201,12 +201,6 @@ def draw_parallel(known: KnownTrials) -> ParallelPlot | None:
 
 _STYLES = ("faded", "misfit", "fit", "chosen")
 """What is drawn first is covered by what comes after."""
-
-
-def _in_order(word: str) -> list[tuple[float, str]]:
-    """Numbers within a word by size."""
-    parts = re.split(r"(\d+)", word)
-    return [(float(part), "") if part.isdigit() else (0.0, part) for part in parts]
 
 
 def _word(value: object) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from penstock.web.axis import fit_axis
 from penstock.web.chart import Tick, dots_path, y_ticks
 from penstock.web.search_view import ObjectiveAxis
+from penstock.web.text import by_size
 from penstock.web.trials_view import shown_value
 
 MOST_SLICES, MOST_VALUES, MOST_DOTS = 12, 24, 300
@@ -135,4 +136,4 @@ def _values(sample: Sequence[Sampled], name: str) -> list[str]:
     known = {shown_value(params[name]): params[name] for params, _ in sample if name in params}
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in known.values()):
         return sorted(known, key=lambda text: known[text])
-    return sorted(known)
+    return sorted(known, key=by_size)

@@ -136,3 +136,9 @@ def unturned(value: object) -> object:
     for mark in _TURNING:
         value = value.replace(mark, f"[U+{ord(mark):04X}]")
     return value
+
+
+def by_size(word: str) -> list[tuple[float, str]]:
+    """What to sort words by, so that the numbers in them stand by size: 16×8 before 16×32."""
+    parts = enumerate(re.split(r"(\d+)", word))
+    return [(float(part), "") if at % 2 else (0.0, part) for at, part in parts]

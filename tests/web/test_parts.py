@@ -33,6 +33,17 @@ def test_quantities(value: float, shown: str) -> None:
     assert text.quantity(value) == shown
 
 
+def test_numbers_in_words_stand_by_size() -> None:
+    assert sorted(["16×32", "b2", "16×8", "4×64", "", "²"], key=text.by_size) == [
+        "",
+        "4×64",
+        "16×8",
+        "16×32",
+        "b2",
+        "²",
+    ]
+
+
 def test_what_turns_a_text_around_is_named() -> None:
     assert text.unturned("gpj\u202eexe") == "gpj[U+202E]exe"
     assert text.unturned("שלום") == "שלום", "a text that is written that way stays"
