@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -40,7 +40,8 @@ def main(link: str, folder: Path = FOLDER) -> None:
         context = browser.new_context(viewport=DESK, reduced_motion="reduce")
         page = context.new_page()
         page.goto(link)
-        runs = context.request.get(f"{base}/v1/runs?limit=100").json()["items"]
+        listed = context.request.get(f"{base}/v1/runs?limit=100").json()["items"]
+        runs = [context.request.get(base + run["url"]).json() if _is_going(run) else run for run in listed]
         whole = [run for run in runs if run["state"] == "succeeded" and run["chosen"]]  # others were questions
         if len(whole) < 2:
             sys.exit("let at least two runs succeed first: the pictures are of them")
@@ -72,12 +73,24 @@ def main(link: str, folder: Path = FOLDER) -> None:
         _take(browser.new_context(viewport=DESK).new_page(), f"{base}/login", folder / "login")
 
 
+def _is_going(run: Any) -> bool:
+    return run["state"] in ("queued", "running")
+
+
+_STATES: Mapping[str, Callable[[Any], bool]] = {
+    "run-live": lambda run: run["state"] == "running" and not run["paused"] and not run["waiting_for"],
+    "run-licence": lambda run: _is_going(run) and "licence" in run["waiting_for"],
+    "run-queued": lambda run: _is_going(run) and "has waited" in run["waiting_for"],
+    "run-lost": lambda run: _is_going(run) and "silent" in run["waiting_for"],
+    "run-paused": lambda run: _is_going(run) and run["paused"],
+    "run-failed": lambda run: run["state"] == "failed",
+    "run-stopped": lambda run: run["state"] == "cancelled",
+}
+
+
 def _pages(runs: list[Any], searched: Any, designed: Any, asked: Any) -> Mapping[str, str]:
     """Picture by picture the address. A state that no run is in has none."""
-    states = {
-        "run-live": ("running",), "run-queued": ("queued",), "run-failed": ("failed",), "run-stopped": ("cancelled",),
-    }  # fmt: skip
-    found = {name: next((run for run in runs if run["state"] in of), None) for name, of in states.items()}
+    found = {name: next((run for run in runs if is_in(run)), None) for name, is_in in _STATES.items()}
     for name, run in found.items():
         if run is None:
             sys.stdout.write(f"{name}: no run is in that state\n")
