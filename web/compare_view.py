@@ -97,7 +97,9 @@ def view_comparison(
         for name in sorted(params, key=lambda name: ("." in name, name))
         if not mixed or sum(name in model["params"] for model in models if model) > 1
     ]
-    first = _words("model", [run["model"]["name"] for run in runs])
+    first = [_words("model", [run["model"]["name"] for run in runs])]
+    if not mixed:  # one that was changed has the same name
+        first.append(_words("as it was sent", [run["model"]["id"] for run in runs]))
     return ComparedRuns(
         runs=tuple(ComparedRun(run, shown_state(run), style_of(shown_state(run))) for run in runs),
         parts=tuple(
@@ -108,7 +110,7 @@ def view_comparison(
             )
             for title, rows in (
                 ("Figures", figures),
-                ("What was asked for", [first, *options]),
+                ("What was asked for", [*first, *options]),
                 ("Setting of the best design", setting),
             )
         ),

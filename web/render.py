@@ -15,6 +15,7 @@ from penstock.web import text
 from penstock.web.changed_source import ChangedSource, SourceForm
 from penstock.web.compare_view import view_comparison
 from penstock.web.course_view import Fall
+from penstock.web.courses import Courses
 from penstock.web.design_view import MOST_ROWS, shown_rows, view_design, view_kernel
 from penstock.web.event_lines import event_lines
 from penstock.web.files_view import view_files
@@ -329,12 +330,13 @@ def render_compare(
     runs: Sequence[Document] = (),
     models: Sequence[Document | None] = (),
     labels: OptionLabels | None = None,
+    courses: Courses | None = None,
     recent: Sequence[Document] = (),
     refused: str = "",
 ) -> str:
     """Runs side by side; without any, what there is to choose from."""
     view = view_comparison(runs, models, labels or {}) if runs else None
-    return _page(frame, "compare.html", view=view, recent=recent, refused=refused)
+    return _page(frame, "compare.html", view=view, courses=courses, recent=recent, refused=refused)
 
 
 def render_storage(

@@ -233,6 +233,24 @@ def test_what_is_written_beside_a_run_is_found_by_a_saved_view(page: Any, settin
     assert seeder.reload(run).notes == "<b>Fits</b>"
 
 
+def test_a_package_is_taken_home_and_two_runs_are_compared(page: Any, settings: Settings, seeder: Seeder) -> None:
+    model = seeder.model()
+    runs = [seeder.finished_run(6, name=name, model=model) for name in ("the first", "the second")]
+    with served(create_app(settings, ApiOptions())) as url:
+        page.goto(f"{url}/runs/{runs[0].id}")
+        with page.expect_download() as taken:
+            page.get_by_role("link", name="Download the package").click()
+        assert taken.value.suggested_filename == "digits_mlp.penstock.zip"
+        assert Path(taken.value.path()).stat().st_size == 76_804
+        page.goto(f"{url}/runs")
+        page.get_by_role("link", name="Compare").click()
+        for run in runs:
+            page.get_by_label(run.name).check()
+        page.get_by_role("button", name="Compare").click()
+        page.wait_for_url("**/compare?run=*&run=*", timeout=WAIT_MS)
+        assert page.locator("#courses path.course-1").first.get_attribute("d")
+
+
 def test_pages_read_without_scripts(browser: Any, settings: Settings, seeder: Seeder) -> None:
     run = seeder.finished_run(24, report=report_of(12))
     with (

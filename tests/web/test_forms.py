@@ -58,9 +58,12 @@ def test_runs_side_by_side_show_differences_first(client: httpx.Client, seeder: 
     assert "seed" not in rows, "what is the same in all stands below"
     assert "seed=7" in text
     assert "none is called the best" not in text
+    assert text.count('class="course course-') == 2 * 2, "a line and its sign in the legend for each"
+    assert "best latency so far: digits_mlp 4.99 µs by trial 0" in text
     other = seeder.run(seeder.model("another"))
     mixed = client.get(f"/compare?run={runs[0].id}&run={other.id}").text
     assert "These runs are of different models" in mixed
+    assert 'id="courses"' not in mixed
     assert "choose 2 to 6" in client.get(f"/compare?run={other.id}").text
     assert f'value="{other.id}"' in client.get("/compare").text
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
+from penstock.db import Transaction
+from penstock.dse.evaluation.objectives import OBJECTIVES
 from penstock.services.api.answers.documents import run_detail, run_list
 from penstock.services.api.pages.frame import Framed, page
 from penstock.services.api.pages.run import model_trial
@@ -15,7 +18,9 @@ from penstock.services.jobs.runs import find_run
 from penstock.services.run_options import option_labels
 from penstock.services.step_kinds import SIDE_KINDS
 from penstock.web.compare_view import LEAST, MOST
+from penstock.web.courses import Courses, RunCourse, draw_courses
 from penstock.web.render import render_compare
+from penstock.web.search_view import axes_of, known_axis
 from penstock.web.text import Document
 
 router = APIRouter(include_in_schema=False)
@@ -43,4 +48,18 @@ def compare_page(
             detail = run_detail(tx, found)
             documents.append(detail.model_dump(mode="json"))
             models.append(model_trial(tx, found, detail))
-    return page(render_compare(framed, runs=documents, models=models, labels=option_labels()))
+        courses = _courses(tx, documents, models)
+    return page(render_compare(framed, runs=documents, models=models, labels=option_labels(), courses=courses))
+
+
+def _courses(tx: Transaction, runs: Sequence[Document], models: Sequence[Document | None]) -> Courses | None:
+    """Of runs that want the same of one model first, by figures of one evidence."""
+    axes = [axes_of(run["options"].get("objectives") or (), OBJECTIVES)[0] for run in runs]
+    known = [model for model in models if model]
+    kinds = {model["evidence"] for model in known}
+    if len({axis.figure for axis in axes}) > 1 or len({run["model"]["name"] for run in runs}) > 1 or len(kinds) != 1:
+        return None
+    axis = known_axis(axes[0], known)
+    falls = tx.trial_pages.falls([run["id"] for run in runs], axis.figure)
+    found = [RunCourse(run["name"], falls.get(run["id"], ()), run["progress"]["trials_done"]) for run in runs]
+    return draw_courses(found, axis)
