@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from penstock.web import text
 from penstock.web.runs_view import headline, shown_state, style_of
+from penstock.web.steps_view import OVER
 from penstock.web.text import Document
 from penstock.web.trials_view import shown_value
 
@@ -52,6 +53,14 @@ class ComparedRuns:
     parts: tuple[ComparedPart, ...]
     warning: str
     """Why no figure is called the best, where that is so."""
+
+    @property
+    def is_going(self) -> bool:
+        return any(one.run["state"] not in OVER for one in self.runs)
+
+    @property
+    def address(self) -> str:
+        return "/compare?" + "&".join(f"run={one.run['id']}" for one in self.runs)
 
 
 def view_comparison(

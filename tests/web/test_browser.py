@@ -249,6 +249,14 @@ def test_a_package_is_taken_home_and_two_runs_are_compared(page: Any, settings: 
         page.get_by_role("button", name="Compare").click()
         page.wait_for_url("**/compare?run=*&run=*", timeout=WAIT_MS)
         assert page.locator("#courses path.course-1").first.get_attribute("d")
+        page.get_by_text("these runs are over").wait_for(timeout=WAIT_MS)
+        going = seeder.run(model, trials=2, name="the third")
+        page.goto(f"{url}/compare?run={runs[0].id}&run={going.id}")
+        page.locator("th .badge", has_text="queued").wait_for(timeout=WAIT_MS)
+        seeder.cancel(going)
+        page.locator("th .badge", has_text="cancelled").wait_for(timeout=WAIT_MS)
+        page.get_by_text("these runs are over").wait_for(timeout=WAIT_MS)
+        assert page.locator("table.compare").is_visible(), "what is there stays there"
 
 
 def test_pages_read_without_scripts(browser: Any, settings: Settings, seeder: Seeder) -> None:

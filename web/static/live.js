@@ -40,7 +40,7 @@
       const seconds = Math.round((Date.now() - lostSince) / 1000);
       say("bad", `no answer from the service for ${seconds} s, trying again`);
     } else if (mode() === "still") {
-      say("", live() ? "this run is over" : ""); // pages without news say nothing
+      say("", live() ? live().dataset.over ?? "this run is over" : ""); // pages without news say nothing
     } else {
       say("good", stream || isTold() ? "live" : "refreshes every few seconds");
     }
