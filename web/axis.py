@@ -50,7 +50,7 @@ def fit_axis(values: Sequence[float], start: float, end: float, *, from_zero: bo
         bottom = max(0.0, bottom)
     top = math.ceil((high + 0.02 * (high - low)) / step) * step
     count = round((top - bottom) / step)
-    return Axis(bottom, top, start, end, False, tuple(bottom + step * k for k in range(count + 1)))
+    return Axis(bottom, top, start, end, False, tuple(float(f"{bottom + step * k:.12g}") for k in range(count + 1)))
 
 
 def span_axis(most: float, start: float, end: float) -> Axis:

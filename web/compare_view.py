@@ -64,9 +64,12 @@ class ComparedRuns:
 
 
 def view_comparison(
-    runs: Sequence[Document], models: Sequence[Document | None], labels: Mapping[str, tuple[str, str]]
+    runs: Sequence[Document],
+    models: Sequence[Document | None],
+    labels: Mapping[str, tuple[str, str]],
+    sent: Sequence[str] = (),
 ) -> ComparedRuns:
-    """`models` are the chosen trials of the runs, or the best so far."""
+    """`models` are the chosen trials of the runs, or the best so far; `sent` names the content that each was sent."""
     heads = [headline(run) for run in runs]
     evidence = {shown["evidence"] for shown, _ in heads if shown}
     warning = ""
@@ -107,8 +110,8 @@ def view_comparison(
         if not mixed or sum(name in model["params"] for model in models if model) > 1
     ]
     first = [_words("model", [run["model"]["name"] for run in runs])]
-    if not mixed:  # one that was changed has the same name
-        first.append(_words("as it was sent", [run["model"]["id"] for run in runs]))
+    if sent and not mixed:  # one that was changed has the same name
+        first.append(_words("as it was sent", sent))
     return ComparedRuns(
         runs=tuple(ComparedRun(run, shown_state(run), style_of(shown_state(run))) for run in runs),
         parts=tuple(

@@ -331,11 +331,12 @@ def render_compare(
     models: Sequence[Document | None] = (),
     labels: OptionLabels | None = None,
     courses: Courses | None = None,
+    sent: Sequence[str] = (),
     recent: Sequence[Document] = (),
     refused: str = "",
 ) -> str:
     """Runs side by side; without any, what there is to choose from."""
-    view = view_comparison(runs, models, labels or {}) if runs else None
+    view = view_comparison(runs, models, labels or {}, sent) if runs else None
     return _page(frame, "compare.html", view=view, courses=courses, recent=recent, refused=refused)
 
 

@@ -51,6 +51,7 @@ def main(link: str, folder: Path = FOLDER) -> None:
         asked = next((run for run in models if run not in (searched, designed)), designed)
         for name, path in _pages(runs, searched, designed, asked).items():
             _take(page, base + path, folder / name)
+        _take(page, f"{base}{searched['page']}/trials#parallel", folder / "parallel", "#parallel")
         _take(page, f"{base}{designed['page']}/design", folder / "timeline", "#timeline")
         _take(page, f"{base}{designed['page']}/design?area=lut", folder / "treemap", "#area")
         for part in ("mesh", "mapping"):  # of task programs

@@ -60,6 +60,7 @@ def test_runs_side_by_side_show_differences_first(client: httpx.Client, seeder: 
     assert "none is called the best" not in text
     assert text.count('class="course course-') == 2 * 2, "a line and its sign in the legend for each"
     assert "best latency so far: digits_mlp 4.99 µs by trial 0" in text
+    assert "as it was sent" not in rows
     assert 'data-live="poll"' in text, "while one of them is going"
     over = [seeder.finished_run(2, model=model) for _ in range(2)]
     assert 'data-live="poll"' not in client.get(f"/compare?run={over[0].id}&run={over[1].id}").text

@@ -42,14 +42,19 @@ def compare_page(
         return page(render_compare(framed, recent=recent, refused=refused))
     documents: list[Document] = []
     models: list[Document | None] = []
+    sent: list[str] = []
     with context.database.begin() as tx:
         for run_id in asked:
             found = find_run(tx, run_id[:64])
             detail = run_detail(tx, found)
             documents.append(detail.model_dump(mode="json"))
             models.append(model_trial(tx, found, detail))
+            model = tx.models.get(found.model_id)
+            sent.append("" if model is None else (model.sha256 or "")[:12] or model.source)
         courses = _courses(tx, documents, models)
-    return page(render_compare(framed, runs=documents, models=models, labels=option_labels(), courses=courses))
+    return page(
+        render_compare(framed, runs=documents, models=models, labels=option_labels(), courses=courses, sent=sent)
+    )
 
 
 def _courses(tx: Transaction, runs: Sequence[Document], models: Sequence[Document | None]) -> Courses | None:
