@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
+
+import numpy as np
 
 from penstock.compiler.errors import Mistakes, PenstockError, nearest
 from penstock.compiler.hls_in.bindings import ArrayView, Binding, Slot, StreamView, kind_of, unsupported, where
 from penstock.compiler.hls_in.expressions import ExpressionWalk
+from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.loops import pragma
 from penstock.compiler.hls_in.parsing import Unit, shown
 from penstock.compiler.hls_in.pragmas import KNOWN, PlacedPragmas, Pragma
@@ -15,6 +19,7 @@ from penstock.compiler.hls_in.records import Region
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.syntax import Tree
 
+MOST_FIRST_VALUES = 4096
 Directed = dict[tuple[str, str], tuple[dict[int, tuple[str, int]], dict[int, tuple[str, int]]]]
 
 
@@ -34,6 +39,10 @@ class PragmaWalk(ExpressionWalk):
     """Loops stay loops, whatever pragmas say: what is computed is the same in fewer operations."""
     instance: tuple[int, ...]
     """Which call of a dataflow region this is: each has memories of its own."""
+    initial: dict[KernelArray, tuple[float | int, ...]]
+    """What lies in memories before the run."""
+    in_turns: int
+    """How many loops that are no pipelines stand around."""
     _kept: dict[tuple[Any, ...], Binding]
 
     def asked(self, block: Tree, kind: str) -> Pragma | None:
@@ -43,8 +52,9 @@ class PragmaWalk(ExpressionWalk):
     def _globals(self) -> None:
         for tree in self.unit.declarations:
             if tree[0] == "declare":
+                lives = tree[3][0] == "array"
                 with self.mistakes.noted():
-                    self.declare(tree)
+                    self.declare([*tree[:5], tree[5] or lives, tree[6]])
             elif tree[0] == "record" and tree[4]:
                 with self.mistakes.noted():
                     raise unsupported(tree[1], f"virtual functions of {tree[2]!r}", "call the function that is meant")
@@ -69,10 +79,9 @@ class PragmaWalk(ExpressionWalk):
     def declare(self, tree: Tree) -> None:
         _, place, name, type_, init, static, constant = tree
         kind = kind_of(type_)
-        if static and not constant:
-            self.beyond.append((where(place), f"the static variable {name!r}, which lives from run to run"))
-        elif type_[0] == "array" and init is not None and init[0] == "list" and not constant:
-            self.beyond.append((where(place), f"the array {name!r} with values from the start, which is no constant"))
+        if kind is not None and static and not constant:
+            self._static_number(tree)
+            return
         if kind is not None and type_[0] != "reference":
             if (
                 (slot := self.scope.names.get(name)) is not None
@@ -95,9 +104,48 @@ class PragmaWalk(ExpressionWalk):
                 self.scope.names[name] = target
                 return
         key = (*place, name, *(() if static else self.instance))
-        if key not in self._kept:
+        known = key in self._kept
+        if not known:
             self._kept[key] = self._made(name, type_, place, argument=False, init=init, constant=constant)
+        self.scope.names[name] = made = self._kept[key]
+        if isinstance(made, ArrayView) and not constant and (static or (init is not None and init[0] == "list")):
+            self._begin_with(made.array, init, once=static or not (known or self.in_turns or self.items is None))
+
+    def _static_number(self, tree: Tree) -> None:
+        """A number that lives on is a memory of one word."""
+        _, place, name, type_, init, _, _ = tree
+        key = (*place, name)
+        if key not in self._kept:
+            made = self._made(name, ["array", 1, type_], place, argument=False)
+            assert isinstance(made, ArrayView)
+            made.array.number = True
+            self._kept[key] = made
+            self._begin_with(made.array, ["list", place, [init] if init is not None else []], once=True)
         self.scope.names[name] = self._kept[key]
+
+    def _begin_with(self, array: KernelArray, init: Tree | None, *, once: bool) -> None:
+        """What lies in a memory before it is written: `once` before the run, else whenever it is declared."""
+        nodes = self._filled(init if init is not None else ["list", None, []], array.dims)
+        values = [node.value for node in nodes if node.value is not None]
+        if array.words > MOST_FIRST_VALUES or len(nodes) != array.words or (not once and self.items is not None):
+            self.beyond.append((array.where, f"the array {array.name!r} with values from the start, time and again"))
+        elif once and len(values) == len(nodes):
+            self.initial[array] = tuple(values)
+        elif once:
+            self.beyond.append((array.where, f"the array {array.name!r}, whose first values are no constants"))
+        else:
+            for flat, node in enumerate(nodes):
+                index = [self.graph.constant(int(i)) for i in np.unravel_index(flat, array.dims)]
+                value = self.convert(node, array.kind, array.bits, array.signed)
+                self.memories.write(array, tuple(index), value, self.path, 0)
+
+    def _filled(self, init: Tree, dims: tuple[int, ...]) -> list[KernelValue]:
+        """The words of an array as a list in braces gives them; what is not said is 0."""
+        if not dims:
+            return [self.value(init[2][0] if init[0] == "list" else init)]
+        nested = len(dims) == 1 or any(part[0] == "list" for part in init[2])
+        nodes = [node for part in init[2] for node in self._filled(part, dims[1:] if nested else ())]
+        return nodes + [self.graph.constant(0)] * (prod(dims) - len(nodes))
 
     def _made(
         self, name: str, type_: Tree, place: list[Any], argument: bool, init: Tree | None = None, constant: bool = False
@@ -128,18 +176,12 @@ class PragmaWalk(ExpressionWalk):
         array.partition |= {d: ("complete", dims[d]) for d in lanes}
         if (array.where, name) in self.directed:
             array.partition, array.reshape = map(dict, self.directed[array.where, name])
-        if init is not None and init[0] == "list":
-            values = self._values(init)
-            if constant and len(values) == array.words:
+        if constant and init is not None and init[0] == "list":
+            values = [node.value for node in self._filled(init, array.dims) if node.value is not None]
+            if len(values) == array.words:
                 self.tables[array] = tuple(values)
         self.arrays.append(array)
         return ArrayView(array)
-
-    def _values(self, init: Tree) -> list[float | int]:
-        if init[0] == "list":
-            return [value for part in init[2] for value in self._values(part)]
-        node = self.value(init)
-        return [node.value] if node.value is not None else []
 
     def constants(self) -> dict[str, int]:
         """Integer constants that a pragma may name."""

@@ -55,6 +55,8 @@ class Elaborator(Nests):
         self.apart = {}
         self.rolled = rolled
         self._kept = {}
+        self.initial = {}
+        self.in_turns = 0
         self.instance = ()
         self.at_once = False
         self.called_before = 0
@@ -112,6 +114,8 @@ class Elaborator(Nests):
                     arguments.append((name, binding.value))
                 else:
                     arguments.append((name, binding.array if isinstance(binding, ArrayView) else binding.streams))
+        if function[4][0] != "void":
+            self.beyond.append((where(function[1]), "the number that the top returns"))
         self.loop_numbers |= number_loops(function[6])
         body = self.function_body(function)
         for array in self.arrays:
@@ -126,7 +130,7 @@ class Elaborator(Nests):
         axi = frozenset(p.options.get("port", "") for p in interface if "m_axi" in p.options)
         return ReadKernel(
             self.top, body, self.arrays, self.streams, scalars, s_axilite, axi,
-            arguments=arguments, tables=self.tables, beyond=self.beyond,
+            arguments=arguments, tables=self.tables, initial=self.initial, beyond=self.beyond,
             interfaces=frozenset(p.options.get("port", "") for p in interface), body_at=where(function[6][1]),
         )  # fmt: skip
 

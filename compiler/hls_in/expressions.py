@@ -245,6 +245,8 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
                     f"the name {tree[2]!r}, which is no variable of the kernel,",
                     "declare it in the kernel or as a constant",
                 )
+            if isinstance(found, ArrayView) and found.array.number:
+                return found, (self.graph.constant(0),)
             return found
         if tree[0] == "operator" and str(tree[2]) == "[]" and len(tree[3]) == 2:
             return self.target(_indexed(tree))

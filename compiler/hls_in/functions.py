@@ -202,6 +202,8 @@ class Functions(PragmaWalk):
         if kind is not None and type_[0] != "reference":
             return Slot(name, *kind, self.convert(self.value(argument), *kind))
         target = self.target(argument)
+        if isinstance(target, tuple) and target[0].array.number:
+            target = target[0]
         if isinstance(target, (ArrayView, StreamView, Slot)):
             return target
         raise unsupported(argument[1], f"passing one word of an array to {name!r}", "pass the array and the index")

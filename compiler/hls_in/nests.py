@@ -171,7 +171,9 @@ class Nests(Functions):
             assert self.scope.around is not None
             self.scope = self.scope.around
         else:
+            self.in_turns += 1
             body = self.region(walk)
+            self.in_turns -= 1
         return Again(name, counter, body, where(tree[1]), dataflow is not None, assigned)
 
     def _scaled(self, counter: Counter, head: Head) -> KernelValue:

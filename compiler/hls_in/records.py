@@ -117,6 +117,10 @@ class ReadKernel:
         default_factory=dict[KernelArray, tuple[float | int, ...]]
     )
     """Constant arrays with their words."""
+    initial: dict[KernelArray, tuple[float | int, ...]] = field(
+        default_factory=dict[KernelArray, tuple[float | int, ...]]
+    )
+    """What lies in memories before the run, where the source says so."""
     beyond: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """What the source computes and the values here do not say: (place, what)."""
     notes: list[str] = field(default_factory=list[str])

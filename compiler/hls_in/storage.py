@@ -42,6 +42,8 @@ class KernelArray:
     apart: int | None = None
     """A pragma's word: after how many iterations at the least a written word is read again; 0 is never."""
 
+    number: bool = False
+    """One word that is named as a variable is."""
     shared: bool = False
     """An argument that several tasks of a dataflow region meet: each has one of its ports."""
 

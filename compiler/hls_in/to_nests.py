@@ -107,6 +107,8 @@ class KernelWriter(KernelParts):
         self.kinds: list[str] = []
         self.copies: dict[str, str] = {}
         self.taken = Names([c_name(kernel.name)])
+        self.labels: dict[object, str] = {}
+        self.label_names = Names()
         self.streams: dict[tuple[KernelStream, tuple[int, ...]], SSAValue] = {}
         self.carried = {one.after: one for _, pieces in self.tasks for piece in pieces for one in piece.carried}
         self.written = {a for _, pieces in self.tasks for piece in pieces for a in _stored(piece)}
@@ -191,6 +193,7 @@ class KernelWriter(KernelParts):
         for array in self.kernel.arrays:
             if array.argument or array in self.kernel.tables:
                 continue
+            begun = array in self.kernel.initial
             writers = [name for name, pieces in self.tasks if any(array in _stored(p) for p in pieces)]
             readers = [
                 name for name, pieces in self.tasks
@@ -201,6 +204,12 @@ class KernelWriter(KernelParts):
                     code="no-nests", what=f"the array {array.name!r} is filled by the tasks {', '.join(writers)}",
                     where=array.where, limit="one task fills an array that another reads",
                     hint="let one task fill it, or analyse the kernel for its cycles alone",
+                )  # fmt: skip
+            if begun and readers and writers:
+                raise PenstockError(
+                    code="no-nests", what=f"the array {array.name!r} with values from the start is filled by the task "
+                    f"{writers[0]} and read by {readers[0]}", where=array.where, limit="one task knows such an array",
+                    hint="let the task that fills it write all of it, or analyse the kernel for its cycles alone",
                 )  # fmt: skip
             for reader in readers if writers else ():
                 self._channel(array, reader)
@@ -265,6 +274,13 @@ class KernelWriter(KernelParts):
             nests.append(copy_nest(label_in, array.dims, self.argument(own, array), [local]))
             if array in self.updated:
                 late.append((array, local, [self.results[array]]))
+        for array, values in self.kernel.initial.items():
+            if any(array in _stored(p) or array in _loaded(p) for p in pieces):
+                label_in = self._table(f"{array.name}_first", values, array)
+                rom = own.rom(("first", array), label_in, array.dims, self._element(array))
+                nests.append(
+                    copy_nest(labels.take(f"begin_{c_name(array.name)}"), array.dims, rom, [self.memory(own, array)])
+                )
         for piece in pieces:
             if piece.acts or self._is_asked(piece):
                 nests.append(nest_of(self, own, homes, piece, labels.take(c_name(piece.name))))
@@ -315,7 +331,10 @@ class KernelWriter(KernelParts):
         return own.buffer(array, f"{array.name}_mem", array.dims, self._element(array))
 
     def _table(self, name: str, values: tuple[float | int, ...], array: KernelArray) -> str:
-        label = c_name(name)
+        key = name, array
+        if key not in self.labels:
+            self.labels[key] = self.label_names.take(c_name(name))
+        label = self.labels[key]
         if array.kind == "int":
             values = tuple(wrapped(int(value), array.bits, True) for value in values)
         self.parameters[label] = np.array(values, numpy_dtype(self._element(array))).reshape(array.dims)

@@ -107,12 +107,18 @@ def check_values(
 
 
 def kernel_nests(path: Path, top: str, most: int, *, apart: bool = False) -> tuple[KernelNests, bool]:
-    """A kernel's nests as its pragmas ask for them; with more than `most` operations, loops stay loops if they can."""
+    """A kernel's nests as its pragmas ask for them; with more than `most` operations, or where they are none as they
+    ask for them, loops stay loops if they can."""
     kernel = read_kernel(path, top)
     if sum(len(piece.graph.nodes) for piece in graphs(kernel.body)) > most:
         with contextlib.suppress(PenstockError):
             return nests_of_kernel(read_kernel(path, top, rolled=True), apart=apart), True
-    return nests_of_kernel(kernel, apart=apart), False
+    try:
+        return nests_of_kernel(kernel, apart=apart), False
+    except PenstockError:
+        with contextlib.suppress(PenstockError):
+            return nests_of_kernel(read_kernel(path, top, rolled=True), apart=apart), True
+        raise
 
 
 def _interpreted(nests: KernelNests, memories: Mapping[str, Array], name: str) -> dict[str, Array]:

@@ -150,6 +150,27 @@ void top(const int a[8], int l[8], int h[8], int o[8]) {
   }
 }
 """,
+    "what lies in memories at first, in every call and on and on": """
+int shared[4] = {1, 2, 3};
+static int tick(int x) { static int n = 3; static short last[4]; n += x; last[1] = n; return n + last[1] * 2; }
+static int scaled(int x) { static const int k[3] = {1, 2, 3}; return k[0] * x + k[2]; }
+static int moved(int x) { static const int k[3] = {7, 8, 9}; return k[0] + x * k[2]; }
+void top(const int a[8], int o[8], int p[2], int q[8], float w[6]) {
+  const float part[2][3] = {{1.5f}, {2.5f, 3}};
+  int sums[8] = {5};
+  for (int i = 0; i < 8; i++) {
+    o[i] = tick(a[i]);
+    int taps[3] = {i, 1};
+    if (i < 4) shared[i] += a[i];
+    sums[i] += scaled(a[i]) + moved(a[i]) + taps[0] + taps[1] + taps[2];
+  }
+  p[0] = tick(1);
+  p[1] = tick(shared[3]);
+  for (int i = 0; i < 8; i++) q[i] = sums[i];
+  for (int i = 0; i < 2; i++)
+    for (int j = 0; j < 3; j++) w[i * 3 + j] = part[i][j];
+}
+""",
     "names that a driver may have": """
 #define T 2
 #define A 3
@@ -184,6 +205,13 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, body: str, says: str) -> No
         read_kernel(path, "top")
     assert (refused.value.where or "").startswith("k.cpp:2:")
     assert refused.value.hint
+
+
+def test_what_the_top_returns_is_not_taken_for_compared(tmp_path: Path) -> None:
+    path = tmp_path / "k.cpp"
+    path.write_text("int top(const int a[8]) { int s = 0; for (int i = 0; i < 8; i++) s += a[i]; return s; }")
+    with pytest.raises(PenstockError, match="the number that the top returns"):
+        check_values(path, "top")
 
 
 def test_cycles_are_those_of_a_run_that_is_not_left_at_its_start(tmp_path: Path) -> None:
