@@ -223,3 +223,20 @@ def test_cycles_are_those_of_a_run_that_is_not_left_at_its_start(tmp_path: Path)
     assert kernel.body
     with pytest.raises(PenstockError, match="what follows a return that data decide"):
         check_values(path, "top")
+
+
+@pytest.mark.slow
+def test_memories_that_live_on_and_divisions_are_hardware_too(tmp_path: Path) -> None:
+    path = tmp_path / "k.cpp"
+    path.write_text("""
+static int tick(int x) { static int n = 3; n += x; return n; }
+void top(const int a[8], const int b[8], int o[8], int p[8]) {
+  for (int i = 0; i < 8; i++) {
+    o[i] = tick(a[i]);
+    p[i] = b[i] == 0 ? a[i] % 7 : a[i] / b[i];
+  }
+}
+""")
+    found = check_values(path, "top", rtl=True)
+    assert found.equal, [(level.level, level.first, level.cycles, level.simulated_cycles) for level in found.levels]
+    assert [level.level for level in found.levels] == ["interpreter", "emitted C++", "SystemVerilog"]
