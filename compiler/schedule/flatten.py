@@ -54,6 +54,11 @@ class FlatStep:
     """How many there are where lanes share them; 0: one a lane."""
 
     @property
+    def takes(self) -> bool:
+        """Whether it takes from a channel, and waits where that has nothing."""
+        return self.kind == "read" or (self.kind == "load" and self.target is not None and self.target.kind == "block")
+
+    @property
     def area(self) -> Resources:
         """Of all its operators."""
         one = Resources() if self.operator is None else self.operator.area(self.operand_bits)

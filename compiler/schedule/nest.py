@@ -16,6 +16,7 @@ from penstock.compiler.dialects.injected import injected_of
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources, total
 from penstock.compiler.scalars.number_types import type_bits
+from penstock.compiler.schedule.apart import stages_apart
 from penstock.compiler.schedule.carried import reuse_distance, stands_still
 from penstock.compiler.schedule.flatten import BodyMemory, FlatStep, flatten
 from penstock.compiler.schedule.library import OperatorLibrary
@@ -69,6 +70,10 @@ class _Scheduler:
             if step.kind in ("load", "store") and step.target is not None:
                 self.memory_steps[step.target].append(index)
         self.held = {m for m, users in self.memory_steps.items() if m.kind == "buffer" and self._all_stand_still(users)}
+        self.sharing = [
+            users for place, users in self.memory_steps.items()
+            if place.kind == "external" and len(users) > 1 and library.memory.own_modules
+        ]  # fmt: skip
         self.timing = [self._timing(step) for step in steps]
         self.not_before = [library.read_stage if step.kind == "read" else 0 for step in steps]
         self.start = [0] * len(steps)
@@ -177,6 +182,7 @@ class _Scheduler:
             not_before = list(self.not_before)
             for _ in range(len(self.steps) + 2):
                 late = [(c.load, n) for c in carried if (n := self._ready(c) - ii * c.distance) > self.start[c.load]]
+                late += self._crowding(ii)
                 if not late:
                     return ii
                 for load, stage in late:
@@ -189,6 +195,19 @@ class _Scheduler:
             where=self.facts.name, limit=f"II up to {_MAX_II} was tried",
             hint="report this design: its nests should never need so many",
         )  # fmt: skip
+
+    def _crowding(self, ii: int) -> list[tuple[int, int]]:
+        """Accesses to external memory that are to begin later, since another one has the port by then.
+
+        On the open route, whose hardware is built after this schedule. Vitis gives turns itself.
+        """
+        late: list[tuple[int, int]] = []
+        for users in self.sharing:
+            front = max((self.start[i] for i, step in enumerate(self.steps) if step.takes), default=0)
+            found = stages_apart([(self.start[i], self.steps[i].when) for i in users], ii, front, self.trips)
+            assert found is not None, "the interval has a slot for each"
+            late += [(i, stage) for i, stage in zip(users, found, strict=True) if stage > self.start[i]]
+        return late
 
     def _ready(self, c: _Carried) -> int:
         """The stage from which a later iteration may load what this one stored."""

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from penstock.compiler.dialects import nest
-from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.schedule.apart import fall_together
 from penstock.compiler.schedule.carried import reuse_distance
+from penstock.compiler.schedule.pattern import exclusive
 
 
 @dataclass(frozen=True)
@@ -34,29 +35,14 @@ class SharedUse:
 def check_apart(uses: Sequence[SharedUse], name: str) -> None:
     """Accesses that share one port never fall into the same cycle."""
     for a, b in combinations(uses, 2):
-        if a.nest is not b.nest or (_exclusive(a.op.when, b.op.when, a.nest.trips) and a.stage == b.stage):
+        if a.nest is not b.nest:
             continue
-        slots_differ = (a.stage - b.stage) % a.ii != 0
-        if not slots_differ or (a.stage <= a.front) != (b.stage <= b.front):
+        if fall_together((a.stage, a.op.when), (b.stage, b.op.when), a.ii, a.front, a.nest.trips):
             raise PenstockError(
                 code="unsupported-nest", what=f"two accesses to {name} fall into the same cycle", where=a.where,
                 limit=f"stages {a.stage} and {b.stage} at II = {a.ii}",
                 hint="use another unrolling for this layer",
             )  # fmt: skip
-
-
-def _exclusive(a: GuardAttr, b: GuardAttr, trips: Sequence[int]) -> bool:
-    for loop, trip in enumerate(trips):
-        terms = [t for t in (*a.terms, *b.terms) if t.loop == loop]
-        if terms and trip <= 4096:
-            counters = [0] * len(trips)
-            held = False
-            for i in range(trip):
-                counters[loop] = i
-                held = held or all(t.holds(counters) for t in terms)
-            if not held:
-                return True
-    return False
 
 
 def check_order(load: SharedUse, stores: Sequence[SharedUse], name: str) -> bool:
@@ -78,7 +64,7 @@ def _forwards(load: SharedUse, store: SharedUse, name: str) -> bool:
     assert isinstance(store.op, nest.StoreOp)
     late = store.stage - load.stage
     stored_first = store.op.is_before_in_block(load.op)
-    if _exclusive(load.op.when, store.op.when, load.nest.trips):
+    if exclusive(load.op.when, store.op.when, load.nest.trips):
         stored_first = late < 0
     if stored_first and late > 0:
         raise _refusal(load, name, f"a word is loaded {late} stages before the same iteration stores it")
