@@ -85,10 +85,10 @@ class Machine:
     def __post_init__(self) -> None:
         if not 1 <= len(self.core_dims) <= 2:
             raise refused(self.name, f"the cores have {len(self.core_dims)} dims", "one or two", "fold dims into one")
-        if len(self.cores) > MOST_CORES:
-            raise refused(
-                self.name, f"{len(self.cores)} cores are too many", f"at most {MOST_CORES}", "describe a part"
-            )
+        counted = {"cores": self.core_dims, **{f"places of {one.name}": one.dims for one in self.memories.values()}}
+        for what, dims in counted.items():  # before any of them is listed
+            if (count := math.prod(self.dims[name] for name in dims)) > MOST_CORES:
+                raise refused(self.name, f"{count} {what} are too many", f"at most {MOST_CORES}", "describe a part")
         if not self.outside:
             raise refused(self.name, "there is no memory but the scratchpads", "", "add a memory that tensors lie in")
         for core in self.cores:

@@ -98,7 +98,7 @@ def _shapes(program: str, given: list[str], shapes: list[str]) -> dict[str, list
     text, common = file_text(Path(file)), dict(setting(one) for one in given)
     found: dict[str, list[TileProgram]] = {}
     for one in shapes:
-        values = {**common, **dict(setting(part) for part in one.split(",") if part)}
+        values = {**common, **dict(setting(part, "--shape") for part in one.split(",") if part)}
         kernel = open_kernel(text, name, values)
         found[one or kernel.kernel.name] = programs_of(kernel, values, BLOCKS)
     return found

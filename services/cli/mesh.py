@@ -90,10 +90,10 @@ def file_text(path: Path):
         ) from None  # fmt: skip
 
 
-def setting(text: str) -> tuple[str, int | float | str]:
+def setting(text: str, option: str = "--set") -> tuple[str, int | float | str]:
     from penstock.compiler.mesh.triton.blocks import given_value
 
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise typer.BadParameter(f"{text!r} is no NAME=VALUE", param_hint="--set")
+        raise typer.BadParameter(f"{text!r} is no NAME=VALUE", param_hint=option)
     return name, given_value(value)

@@ -29,6 +29,8 @@ BROKEN = {
     "unknown part": ('to = "dram"', 'to = "drum"', "nowhere described"),
     "unknown numbers": ('kind = "mat"', 'kind = "mat"\ntypes = ["int7"]', "'int7' is no number type"),
     "numbers that are no text": ('kind = "mat"', 'kind = "mat"\ntypes = [8]', "types is 8"),
+    "cores beyond memory": ("x = 8\ny = 8", "x = 1000000\ny = 1000000", "1000000000000 cores are too many"),
+    "channels beyond memory": ("d = 4", "d = 1000000000", "1000000000 places of dram are too many"),
     "not TOML": ("[dims]", "[dims", "not TOML"),
 }
 
