@@ -1,6 +1,6 @@
 """A linear layer of a model, in its place: `penstock compile examples/digits_mlp.py:model#examples/tasks/linear.py`.
 
-One task keeps the layer's input and meets the weights as they come, a word of WIDE numbers a cycle.
+Weights come column by column, a word of WIDE numbers a cycle: a sum is met again after N rounds, when it is back.
 """
 
 # pyright: reportInvalidTypeForm=false
@@ -24,20 +24,22 @@ def linear(x: float32[K], weight: float32[N, K], bias: float32[N], y: float32[N]
 
     @task
     def load_weight():
-        for n in range(N):
-            for k in range(WORDS):
+        for k in range(WORDS):
+            for n in range(N):
                 rows.put(weight[n, k * WIDE : (k + 1) * WIDE])
 
     @task
     def multiply():
-        kept: float32[WORDS, WIDE] = 0
+        held: float32[WIDE] = 0
+        total: float32[N] = 0
         for k in range(WORDS):
-            kept[k, :] = inputs.get()
-        for _ in range(N):
-            total: float32 = 0
-            for k in range(WORDS):
-                total += matmul(rows.get(), kept[k, :])
-            sums.put(total)
+            for n in range(N):
+                if n == 0:
+                    held = inputs.get()
+                now = matmul(rows.get(), held) + (0.0 if k == 0 else total[n])
+                total[n] = now
+                if k == WORDS - 1:
+                    sums.put(now)
 
     @task
     def store():
