@@ -29,13 +29,15 @@ class PenstockError(Exception):
         super().__init__(self.one_line())
 
     def one_line(self) -> str:
-        """The whole error on one line, as the command line prints it."""
+        """The whole error on one line, as the command line prints it: names in foreign files may hold anything, and
+        none of it reaches a terminal but plain letters."""
         parts = [f"{self.where}: {self.what}" if self.where else self.what]
         if self.limit:
             parts.append(f"({self.limit})")
         if self.hint:
             parts.append(f"- {self.hint}")
-        return " ".join(" ".join(parts).split())
+        line = " ".join(" ".join(parts).split())
+        return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line)
 
     def to_dict(self) -> dict[str, str]:
         """The fields that are set, for problem documents and event records."""

@@ -24,6 +24,10 @@ _ROUNDED: dict[str, Callable[[float], int]] = {
 }
 
 
+_MOST_SIDE, _MOST_PAIRS = 1 << 16, 1 << 24
+"""Of a side, and of the weights between an old and a new one: each is a number here before it is a tensor's."""
+
+
 @operator("Resize", "Upsample", static=(1, 2, 3), limit="scales and sizes are known at compile time")
 def _resize(call: Call, x: Inputs) -> Tensor:
     values, mode = x[0], text_of(call.get("mode", "nearest"))
@@ -36,6 +40,8 @@ def _resize(call: Call, x: Inputs) -> Tensor:
         old = values.shape[axis]
         if size == old and scale == 1.0:
             continue
+        if size > _MOST_SIDE or size * old > _MOST_PAIRS:
+            raise NotTranslatableError(f"a side that goes from {old:,} to {size:,} (at most to {_MOST_SIDE:,})")
         places = _places(call, old, size, scale)
         if mode == "nearest":
             values = _taken(values, axis, [_nearest(call, place, old) for place in places])

@@ -80,6 +80,11 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str, str]] = {
         graph([node("Expand", "x c")], {"x": (1, 1)}, ["y"], {"c": numbers(1 << 20, 1 << 20)}),
         "onnx-tensor-size", "its result has shape", "node '/block/Expand' of net",
     ),
+    "a side of a billion": (
+        graph([helper.make_node("Resize", ["x", "", "", "c"], ["y"], "/block/Resize")], {"x": (1, 4)}, ["y"],
+              {"c": numbers(1, 1 << 30)}),
+        "unsupported-op", "a side that goes from 4 to 1,073,741,824", "node '/block/Resize' of net",
+    ),
 }  # fmt: skip
 
 
@@ -134,6 +139,13 @@ def test_any_damage_to_a_file_is_refused_or_harmless(tmp_path: Path) -> None:
         except PenstockError:
             refused += 1
     assert 50 < refused < 150
+
+
+def test_names_of_a_file_do_nothing_to_a_terminal(tmp_path: Path) -> None:
+    model = graph([helper.make_node("\x1b[2JEvil\u202e", ["x"], ["y"], "\x07")], {"x": (2, 4)}, ["y"])
+    with pytest.raises(PenstockError) as raised:
+        import_model(str(save(model, tmp_path / "net.onnx")))
+    assert raised.value.one_line().isprintable()
 
 
 def test_names_that_no_file_should_have_do_no_harm(tmp_path: Path) -> None:
