@@ -19,6 +19,7 @@ from penstock.compiler.hls_in.records import Region
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.syntax import Tree
 
+_HELD = "use numbers, arrays of them, or hls::stream"
 MOST_FIRST_VALUES = 4096
 Directed = dict[tuple[str, str], tuple[dict[int, tuple[str, int]], dict[int, tuple[str, int]]]]
 
@@ -171,7 +172,8 @@ class PragmaWalk(ExpressionWalk):
         kind = kind_of(inner)
         if kind is None or not dims:
             said = inner[1] if inner[0] == "named" else inner[0]
-            raise unsupported(place, f"{name!r} of type {said}", "use numbers, arrays of them, or hls::stream")
+            hint = "write ap_uint<1> for 0 and 1, or ap_int<2>" if said == "ap_int<1>" else _HELD
+            raise unsupported(place, f"{name!r} of type {said}", hint)
         array = KernelArray(name, tuple(dims), *kind, where(place), argument, constant)
         array.partition |= {d: ("complete", dims[d]) for d in lanes}
         if (array.where, name) in self.directed:

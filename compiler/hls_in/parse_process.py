@@ -176,6 +176,8 @@ class SyntaxReader(IntegerReader):
             return ["half"]
         if name.startswith("hls::stream<"):
             return ["stream", self.type(canonical.get_template_argument_type(0))]
+        if name == "ap_int<1>":  # 0 and -1: one bit is read as 0 and 1
+            return ["named", name]
         if name.startswith(("ap_int<", "ap_uint<")) and name[name.index("<") + 1 : -1].isdigit():
             return ["int", int(name[name.index("<") + 1 : -1]), name.startswith("ap_int")]
         if name.startswith(("ap_fixed<", "ap_ufixed<")) and name[name.index("<") + 1 :].split(",")[0].isdigit():

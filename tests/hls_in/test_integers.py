@@ -154,6 +154,16 @@ void top(const TYPE in[32], TYPE out[32]) {
 """
 
 
+def test_one_bit_with_a_sign_is_refused(tmp_path: Path) -> None:
+    """It holds 0 and -1, not 0 and 1."""
+    source = tmp_path / "k.cpp"
+    source.write_text(
+        '#include "ap_int.h"\nvoid top(ap_int<1> a[4], int b[4]) {\n  for (int i = 0; i < 4; i++) b[i] = a[i];\n}\n'
+    )
+    with pytest.raises(PenstockError, match=r"k\.cpp:2:20: 'a' of type ap_int<1>.*write ap_uint<1>"):
+        check_values(source, "top")
+
+
 @pytest.mark.parametrize("body", ["acc = acc ^ in[i];", "acc += in[i];", "acc++; acc -= in[i] >> 1;"])
 @pytest.mark.parametrize("of", ["int", "ap_int<7>", "ap_uint<5>", "ap_uint<32>"])
 def test_what_a_loop_assigns_goes_on_from_iteration_to_iteration(tmp_path: Path, of: str, body: str) -> None:
