@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from pathlib import Path
 from typing import Any, Protocol
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-
-from penstock.web import text
 from penstock.web.changed_source import ChangedSource, SourceForm
 from penstock.web.compare_view import view_comparison
 from penstock.web.course_view import Fall
@@ -32,6 +27,7 @@ from penstock.web.search_view import ObjectiveAxis, ObjectiveViews, axis_names
 from penstock.web.service_view import state_of_token, view_queues
 from penstock.web.slices import Sampled, draw_slices, pair_table, varying
 from penstock.web.steps_view import StepKinds, step_rows
+from penstock.web.templating import environment
 from penstock.web.text import Document
 from penstock.web.trial_view import view_trial
 from penstock.web.trials_view import STATES, KnownTrials, view_trials
@@ -48,34 +44,6 @@ class EvidenceLook(Protocol):
 
 
 EvidenceKinds = Mapping[Any, EvidenceLook]
-
-
-@cache
-def environment() -> Environment:
-    """The template environment; whatever a template misspells is an error, never an empty place."""
-    made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=text.unturned,
-    )
-    made.filters |= {
-        "quantity": text.quantity,
-        "microseconds": text.microseconds,
-        "percent": text.percent,
-        "size": text.size,
-        "clock": text.clock,
-        "stamp": text.stamp,
-    }
-    return made
-
-
-def compile_templates() -> None:
-    """All of them, which takes longer than most pages: else the first who looks at one waits for it."""
-    for name in environment().list_templates():
-        environment().get_template(name)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ from penstock.services.secret_key import load_key
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
 from penstock.services.version import version
-from penstock.web.render import compile_templates
+from penstock.web.templating import compile_templates
 
 log = get_logger()
 

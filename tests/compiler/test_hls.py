@@ -136,13 +136,13 @@ def test_the_script_names_its_steps(tmp_path: Path) -> None:
 
 def test_unsupported_operation_is_named(tmp_path: Path) -> None:
     program = _with_division()
-    with pytest.raises(PenstockError, match=r"fc0\.relu: the HLS backend cannot write arith\.divsi"):
+    with pytest.raises(PenstockError, match=r"fc0\.relu: the HLS backend cannot write arith\.floordivsi"):
         emitted(lower(program, default_design(read_graph(program.module), "u55c", 300.0)), tmp_path)
 
 
 def _with_division() -> Program:
     program = build_network("int8", None, 4, (Dense(4, False, False),), seed=3)
-    text = str(program.module).replace("arith.shrsi", "arith.divsi")
+    text = str(program.module).replace("arith.shrsi", "arith.floordivsi")
     return program.with_module(Parser(make_context(), text).parse_module())
 
 

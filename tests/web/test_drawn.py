@@ -8,7 +8,7 @@ import pytest
 
 from penstock.services.api.pages import drawn
 from penstock.services.api.pages.drawn import DrawnTrials
-from penstock.web.render import environment
+from penstock.web.templating import environment
 from penstock.web.trial_drawings import TrialDrawings
 from tests.api.conftest import MakeClient
 from tests.api.seeding import Seeder
