@@ -10,6 +10,7 @@ from functools import cached_property
 
 from penstock.compiler.hls_in.addresses import AddressPlan
 from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.integers import width_of
 from penstock.compiler.schedule.library import Operator, OperatorLibrary, load_library
 
 _NAMES = {
@@ -48,7 +49,9 @@ class Delays:
         return self.library.budget_ns
 
     def row(self, node: KernelValue, quick: bool = False) -> Operator | None:
-        """The operator of a floating-point node or a function."""
+        """The operator of a floating-point node, a function, or a division of integers."""
+        if is_division(node):
+            return self.library.find("arith.divsi", max(width_of(arg)[0] for arg in node.args))
         name = _NAMES.get(node.op)
         if name is None or (node.kind not in _REAL and node.op not in ("fcompare", "toint")):
             return None
@@ -136,6 +139,14 @@ class Delays:
     def counts(self, node: KernelValue) -> bool:
         """Whether a node makes the pipeline longer."""
         return node.op in ("load", "store", "take", "put", "select", "fcompare", "phi") or self.row(node) is not None
+
+
+def is_division(node: KernelValue) -> bool:
+    """Of integers that data decide. What counters lead to is worked out with addresses; powers of two are wires."""
+    if node.op not in ("div", "rem") or node.kind != "int" or node.constant or node.linear is not None:
+        return False
+    by = node.args[1]
+    return not by.constant or int(by.value or 0).bit_count() != 1
 
 
 def _is_product(node: KernelValue) -> bool:

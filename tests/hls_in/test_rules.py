@@ -323,3 +323,16 @@ def test_a_kernel_that_changes_nothing_is_told_so(body: str, tmp_path: Path) -> 
     with pytest.raises(PenstockError, match="changes nothing that is seen outside") as raised:
         time_kernel(read_kernel(path, "top"), delays_for(300))
     assert raised.value.where.startswith("kernel.cpp:1:")
+
+
+@pytest.mark.parametrize(
+    ("kind", "by", "stages"),
+    [("int", "b[i]", 35), ("unsigned char", "b[i]", 11), ("int", "7", 35), ("int", "8", 0), ("short", "b[i]", 19)],
+)
+def test_a_division_of_integers_takes_a_stage_a_bit(tmp_path: Path, kind: str, by: str, stages: int) -> None:
+    """Pipelined, so that one begins every cycle; by a power of two it is wires."""
+    text = f"void top({kind} a[64], {kind} b[64]) {{ for (int i = 0; i < 64; i++) b[i] = a[i] % ({by}); }}"
+    found = pipelines(tmp_path, text)[0][1]
+    without = pipelines(tmp_path, text.replace(f"% ({by})", f"+ ({by})"))[0][1]
+    assert (found.ii, without.ii) == (1, 1)
+    assert found.depth - without.depth == (stages + 2 if stages else 0)

@@ -30,13 +30,12 @@ from penstock.dse.evaluation.energy import energy_table
 from penstock.profiling.csim import FLAGS, find_compiler
 
 INCLUDE = Path(__file__).resolve().parents[2] / "compiler/backend/hls/include"
-DIVISIONS = {"arith.divsi", "arith.floordivsi", "arith.ceildivsi", "arith.remsi", "arith.divui", "arith.remui"}
 DOUBLE = {"arith.extf", "arith.truncf"}
 KNOWN_HOLES = {
     "C++": {"arith.floordivsi", "arith.ceildivsi", "arith.index_cast"},
     "SystemVerilog": DOUBLE,
     "timing in open-ecp5": DOUBLE,
-    "timing in vitis-ultrascale-plus": DIVISIONS,
+    "timing in vitis-ultrascale-plus": {"arith.floordivsi", "arith.ceildivsi"},
 }
 """Where a model with such an operation is refused by its name. A hole that is filled leaves this list."""
 
