@@ -52,7 +52,7 @@ def _text(folders: Sequence[Path]) -> str:
     system = sorted(set(re.findall(r"^#include <[^>]+>", everything, re.MULTILINE)))
     lines = [*system, "#include <cstdlib>", "#include <cstring>", *(f'#include "{path}"' for path in shared)]
     for number, folder in enumerate(folders):
-        renamed = [(name, f"{name}_{number}") for name in OWN_NAMES] + [("main", "csim_main")]
+        renamed = [(name, f"{name}_of_design_{number}") for name in OWN_NAMES] + [("main", "csim_main")]
         lines += [f"#define {old} {new}" for old, new in renamed]
         lines += [f"namespace design_{number} {{", *(f'#include "{folder / name}"' for name in SOURCES), "}"]
         lines += [f"#undef {old}" for old, _ in renamed]
