@@ -4,7 +4,8 @@ A load that nobody holds back would fetch a whole tensor into its FIFO before th
 that the reader finds the next word at once. For that, as many words must be there as the load brings while a request
 goes to the memory and comes back; whatever is more costs memory on the chip, and saves time only where the reader takes
 words in bursts, or where other loads of the same port wait behind it. The rule holds for all that one tensor alone
-feeds: what cuts its words into slices, too.
+feeds: what cuts its words into slices, too. It ends where something is computed: results wait for their readers, as a
+frame's first rows do before a layer that is still with the frame before, however far the load might run ahead.
 """
 
 from __future__ import annotations
@@ -100,12 +101,17 @@ def _takes(kind: str, direction: str) -> bool:
     return kind != "external" and direction == "read"
 
 
+def _computes(nest: NestSchedule) -> bool:
+    """Whether it does more than move and place what it reads."""
+    return any(not stage.name.startswith("nest.") for stage in nest.stages)
+
+
 def supply_of(nest: NestSchedule, before: list[Supply | None], cycles: float, *, among: bool) -> Supply | None:
     """None for a nest that waits for something that is computed, or brings together what differs."""
     known = [one for one in before if one is not None]
     loads = any(p.kind == "external" and p.direction == "read" for p in nest.ports)
     several = len(known) > 1 and not nest.name.endswith(JOIN)
-    if None in before or several or not (known or loads):
+    if None in before or several or not (known or loads) or _computes(nest):
         return None
     own = [Supply(cycles, nest.depth, among)] if loads else []
     fed = (*known, *own)

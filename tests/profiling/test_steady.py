@@ -6,6 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from torch import nn
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
@@ -23,6 +24,7 @@ from penstock.profiling.model import DesignModel
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network
+from tests.compiler.frames import imported
 
 MARGIN, ACCESS = 0.05, 64
 """By so much of the simulated interval, and by one access to external memory, may the modelled one be better."""
@@ -86,6 +88,17 @@ def test_a_search_for_frames_takes_a_bank_a_tensor_where_shared_ports_would_wait
     assert best.design.stripes == 1
     assert best.figures.interval < shared.figures.interval
     assert simulated_interval(evaluator, best) < simulated_interval(evaluator, shared)
+
+
+def test_layers_with_their_weights_on_the_chip_do_not_hold_each_other_up() -> None:
+    """One load feeds all of them, and FIFOs behind what is computed were as shallow as its own: a frame's first rows
+    had no place before a layer that was still with the frame before, and frames came half as fast as modelled."""
+    body = nn.Sequential(nn.Conv2d(2, 4, 5), nn.ReLU(), nn.Conv2d(4, 8, 5), nn.ReLU(), nn.Conv2d(8, 4, 3))
+    program = prepare(imported(body, (1, 2, 16, 16)), "w8a8")
+    evaluator = for_frames(program, "kv260", quantize="w8a8", stream=False)
+    found = evaluator.evaluate({"allocation": "paced", "overall_unroll_size": 64})
+    assert {evaluator.space.stores.at(op.layer) for op in evaluator.space.graph.operations} == {"rom"}
+    assert found.figures.interval >= (1 - MARGIN) * (simulated_interval(evaluator, found) - ACCESS)
 
 
 @pytest.mark.slow
