@@ -19,6 +19,7 @@ from penstock.compiler.evidence import DEFAULT_RUNG, LICENSED, RUNGS, Evidence, 
 from penstock.compiler.platforms import load_platform, platform_names
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, MOST_OBJECTIVES, OBJECTIVES, Goal
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, SAMPLERS
+from penstock.dse.space.options import AlignedBy
 from penstock.dse.support.budgets import DEFAULT_GAP, SIMULATIONS
 from penstock.services.described import Described
 from penstock.services.goals import Limits, ObjectiveNames, check_goal
@@ -222,6 +223,18 @@ class RunOptions(RequestBody):
         "task were as slow as the slowest (conservative); null: 0, or what the search finds where objectives or limits "
         "speak of fifo_bits",
     )  # fmt: skip
+    aligned_by: Annotated[
+        AlignedBy,
+        Said(
+            "what lanes follow under allocation=aligned: intensity (the work), connection (neighbours), both or "
+            "neither",
+            label="aligned by",
+        ),
+    ] = Field(
+        "both",
+        description="what lanes follow where allocation is aligned: each kernel's work (intensity), factors that "
+        "connected kernels share (connection), both or neither",
+    )
     fifo_simulations: Annotated[
         StrictInt,
         Said(

@@ -6,7 +6,9 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
-from penstock.compiler.analysis.graph import TensorOp
+from xdsl.ir import SSAValue
+
+from penstock.compiler.analysis.graph import Graph, TensorOp, Windows
 from penstock.compiler.platforms import Resources, total
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.dse.lanes.alignment import BufferWalk, LoopNest, divisors
@@ -71,18 +73,30 @@ def _next_factor(left: int) -> int:
     return min(d for d in divisors(left) if d > 1)
 
 
-def loop_nests(operations: Sequence[TensorOp]) -> tuple[LoopNest, ...]:
-    """The operations as loop nests over the tensors that they share."""
-    names = {value: f"tensor{i}" for i, value in enumerate(
-        dict.fromkeys(v for op in operations for v in (*op.inputs, op.result)))}  # fmt: skip
+def loop_nests(graph: Graph) -> tuple[LoopNest, ...]:
+    """The operations as loop nests over the tensors that they share.
+
+    What reads windows reads the frame that they slide over, and goes along it with the windows' step.
+    """
+    windows = {node.result: node for node in graph.nodes if isinstance(node, Windows)}
+    names: dict[SSAValue, str] = {}
+
+    def walk(value: SSAValue, loops: Sequence[int | None]) -> BufferWalk:
+        dims = tuple([(loop, 1) for loop in loops])
+        while (slid := windows.get(value)) is not None:
+            by, value = slid.by, slid.source
+            dims = dims[:-1] if by.size > 1 else dims  # the places of a window are its last dim
+            dims = tuple([(loop, n * by.step if d == by.dim else n) for d, (loop, n) in enumerate(dims)])
+        return BufferWalk(names.setdefault(value, f"tensor{len(names)}"), dims)
+
     return tuple(
         LoopNest(
             op.layer,
             op.trips,
-            writes=(BufferWalk.of(names[op.result], *op.result_dims),),
-            reads=tuple(BufferWalk.of(names[v], *dims) for v, dims in zip(op.inputs, op.operand_dims, strict=True)),
+            writes=(walk(op.result, op.result_dims),),
+            reads=tuple([walk(v, dims) for v, dims in zip(op.inputs, op.operand_dims, strict=True)]),
         )
-        for op in operations
+        for op in graph.operations
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
+from typing import Literal
 
 from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.design import KernelDesign, WeightStore
@@ -12,6 +13,7 @@ from penstock.compiler.platforms import Platform, Resources
 from penstock.dse.lanes.steps import powers_of_two
 from penstock.dse.lanes.stores import Stores
 
+AlignedBy = Literal["both", "intensity", "connection", "neither"]
 _NARROWEST_PORT, _WIDEST_PORT = 32, 512
 
 
@@ -27,6 +29,12 @@ class TilingOptions:
     """Whether the search may also shift lanes between kernels."""
     equalisation: int | None = None
     """How FIFOs are sized (`../fifo/equalise.py`). None: the normal way, or as the search decides."""
+    aligned_by: AlignedBy = "both"
+    """What the lanes of `allocation=aligned` follow: HIDA's ablation (its figure 11)."""
+    parallel_factor: int | None = None
+    """Of `allocation=aligned`: how many lanes the busiest kernel gets at most; by default its part of all lanes."""
+    smallest_tile: int = 4
+    """The first value of `default_tile_size`."""
     weighs_fifos: bool = False
     """Whether anything is asked of the bits of FIFOs, so that the search has to decide."""
 

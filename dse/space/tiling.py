@@ -90,7 +90,7 @@ class TilingSpace:
     def choices(self) -> Choices:
         """Every parameter with its values. Numbers are in order; the search may rely on it."""
         longest = max((trip for op in self.graph.operations for trip in op.trips), default=1)
-        tiles = powers_of_two(4, longest)
+        tiles = powers_of_two(self.options.smallest_tile, longest)
         table: dict[str, tuple[Value, ...]] = {
             "default_tile_size": tuple(tiles),
             "overall_unroll_size": with_halfway(powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)),
@@ -292,7 +292,7 @@ class TilingSpace:
 
     @cached_property
     def _handing_out(self) -> HandingOut:
-        return HandingOut(self.graph.operations, self.heavy)
+        return HandingOut(self.graph, self.heavy, self.options)
 
     def _ordered(
         self,

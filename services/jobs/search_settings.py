@@ -14,7 +14,8 @@ from penstock.dse.support.budgets import DEFAULT_GAP, SIMULATIONS
 
 def space_options(options: Mapping[str, Any]) -> TilingOptions:
     """What they leave of the space. A command that lacks an option has it as by default."""
-    return TilingOptions(max_lanes=options.get("max_lanes"), equalisation=options.get("equalisation"))
+    named = ("max_lanes", "equalisation", "aligned_by")
+    return TilingOptions(**{name: options[name] for name in named if options.get(name) is not None})
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) 
         "platform": "zcu104", "trials": 5, "gap": 1.0, "quantize": "w8a8", "seed": 3,
         "objectives": ["latency", "resources"],
         "evidence": "modelled", "max_lanes": None, "fifo_simulations": 400, "equalisation": None,
+        "aligned_by": "both",
         "bitstream": None, "limits": [],
         "sampler": "local", "priority": 0, "warm_start": True, "fix": [],
     }  # fmt: skip
@@ -58,6 +59,7 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
         "platform": "u55c", "trials": None, "gap": 1.0, "quantize": None, "seed": 0,
         "objectives": ["latency", "resources"],
         "evidence": "simulated", "max_lanes": None, "fifo_simulations": 400, "equalisation": None,
+        "aligned_by": "both",
         "bitstream": None, "limits": [],
         "sampler": "local", "priority": 0, "warm_start": True, "fix": [],
     }  # fmt: skip

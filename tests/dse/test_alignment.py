@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import prod
+from typing import get_args
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.pipeline import prepare
+from penstock.compiler.platforms import load_platform
 from penstock.dse.lanes.alignment import (
     Along,
     BufferWalk,
@@ -18,6 +23,11 @@ from penstock.dse.lanes.alignment import (
     unroll_factors,
     unrolling_order,
 )
+from penstock.dse.lanes.steps import loop_nests
+from penstock.dse.space.options import AlignedBy
+from penstock.dse.space.tiling import TilingOptions, TilingSpace
+from penstock.services.jobs.search_settings import space_options
+from tests.compiler.frames import imported
 
 LOAD_A = LoopNest("Node0", (32, 16), writes=(BufferWalk.of("A", 0, 1),))
 LOAD_B = LoopNest("Node1", (16, 16), writes=(BufferWalk.of("B", 0, 1),))
@@ -109,6 +119,40 @@ def test_factors_are_legal_and_neighbours_agree(nests: tuple[LoopNest, ...], mos
         asked = link.source_to_target.constraints(found[link.source])
         for want, factor in zip(asked, found[link.target], strict=True):
             assert want is None or want % factor == 0 or factor % want == 0
+
+
+def test_what_reads_windows_is_connected_with_what_makes_the_frame():
+    """Through both slides, along rows and columns with the windows' step, and not along their places."""
+    body = nn.Sequential(nn.Conv2d(2, 4, 1), nn.Conv2d(4, 8, 3, stride=2))
+    nests = loop_nests(read_graph(prepare(imported(body, (1, 2, 9, 9))).module))
+    by_name = {nest.name: nest for nest in nests}
+    (link,) = [one for one in connections(nests) if one.target == "1"]
+    walked = {own: made for own, made in enumerate(link.source_to_target.permutation) if made is not None}
+    (frame,) = [read for read in by_name["1"].reads if read.buffer == link.buffer]
+    assert [n for _, n in frame.dims] == [1, 2, 2]
+    assert [by_name["1"].trips[own] for own in walked] == [4, 4, 4]
+    assert sorted(link.source_to_target.scaling) == [HALF, HALF, ONE]
+
+
+def test_a_space_without_work_or_neighbours_gives_all_kernels_as_much():
+    """What a search may be asked for by `--aligned-by`: figure 11's groups."""
+    body = nn.Sequential(nn.Conv2d(2, 4, 1), nn.Conv2d(4, 8, 3), nn.Conv2d(8, 6, 1))
+    program = prepare(imported(body, (1, 2, 6, 6)))
+
+    def lanes(by: AlignedBy) -> dict[str, tuple[int, ...]]:
+        options = TilingOptions(aligned_by=by, parallel_factor=8)
+        space = TilingSpace(read_graph(program.module), load_platform("u55c"), 100.0, None, options)
+        kernels = space.design({"allocation": "aligned", "default_tile_size": 8}).kernels
+        return {layer: kernels[layer].unroll for layer in ("0", "1", "2")}
+
+    works = {op.layer: op.work for op in read_graph(program.module).operations}
+    busiest = max(works.values())
+    for by in get_args(AlignedBy):
+        shared = {layer: max(1, 8 * works[layer] // busiest) for layer in ("0", "1", "2")}
+        most = shared if by in ("both", "intensity") else dict.fromkeys(shared, 8)
+        assert all(prod(unroll) <= most[layer] for layer, unroll in lanes(by).items()), by
+    assert sum(map(prod, lanes("neither").values())) > sum(map(prod, lanes("both").values()))
+    assert TilingOptions(aligned_by="connection") == space_options({"aligned_by": "connection"})
 
 
 def test_lanes_that_are_allowed_only():
