@@ -80,7 +80,18 @@ def kernels_in(text: str) -> list[str]:
 
 
 def is_jit(node: ast.FunctionDef) -> bool:
-    return any(ast.unparse(one).split("(")[0] in ("triton.jit", "jit") for one in node.decorator_list)
+    return any(
+        dotted(one.func if isinstance(one, ast.Call) else one) in ("triton.jit", "jit") for one in node.decorator_list
+    )
+
+
+def dotted(node: ast.expr | None) -> str:
+    """`a.b.c` as it is written; nothing of any other expression."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def _statements(text: str, word: str) -> list[ast.stmt]:

@@ -15,7 +15,7 @@ from penstock.compiler.mesh.triton.emit import Emitter
 from penstock.compiler.mesh.triton.expressions import DTYPES, KernelArguments
 from penstock.compiler.mesh.triton.values import KernelIndex, Name, TritonValue
 from penstock.compiler.tasks.affine import Affine
-from penstock.compiler.tasks.source import ProgramText, is_jit
+from penstock.compiler.tasks.source import ProgramText, dotted, is_jit
 
 MOST_STATEMENTS = 20_000
 MOST_INSTANCES = 1 << 24
@@ -43,7 +43,12 @@ class KernelFile:
 
 
 def is_constexpr(arg: ast.arg) -> bool:
-    return arg.annotation is not None and ast.unparse(arg.annotation).endswith("constexpr")
+    """`tl.constexpr`, or `"tl.constexpr"` as text."""
+    match arg.annotation:
+        case ast.Constant(value=str() as said):
+            return said.endswith("constexpr")
+        case _:
+            return dotted(arg.annotation).endswith("constexpr")
 
 
 class KernelSurroundings(ABC):
@@ -151,7 +156,7 @@ class KernelSurroundings(ABC):
         asked = self.given.get("grid")
         if asked is not None:
             sizes = str(asked).split("x")
-            if not all(size.isdecimal() for size in sizes):
+            if not all(size.isdecimal() and len(size) < 20 for size in sizes):
                 raise self.text.error(
                     self.file.kernel, f"a grid of {str(asked)[:40]}", "write --set grid=64 or grid=8x4"
                 )

@@ -17,6 +17,7 @@ LARGER = (512, 1024, 2048, 4096, 8192)
 """Tried where all of the usual ones store a part of the result alone: a row may have to fit into one block."""
 _WHOLE = 0.75
 """Of a result that has been stored, some may lie between its rows."""
+MOST_CHOICES = 8192
 KernelValues = Mapping[str, int | float | str]
 
 
@@ -64,6 +65,11 @@ def _count(body: Sequence[MeshStatement], times: int, program: TileProgram, coun
 
 
 def _read(file: KernelFile, given: KernelValues, names: Sequence[str], sizes: Sequence[int]) -> list[TileProgram]:
+    if len(sizes) ** len(names) > MOST_CHOICES:
+        raise file.text.error(
+            file.kernel, f"{len(names)} blocks are left open: {', '.join(names[:8])}", f"write --set {names[0]}=...",
+            f"{MOST_CHOICES:,} choices",
+        )  # fmt: skip
     found: list[TileProgram] = []
     first: PenstockError | None = None
     for blocks in itertools.product(sizes, repeat=len(names)):

@@ -32,6 +32,23 @@ from penstock.compiler.tasks.affine import Affine
 _UNARY = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "abs", "sigmoid", "sin", "cos", "tanh")
 _PAIRS = {"maximum": "max", "minimum": "min", "fdiv": "div"}
 _REDUCED = {"sum": "sum", "max": "max", "min": "min"}
+_READ = "program_id, arange, load, store, dot, sum, max, exp, where, zeros, full, cdiv, trans, cumsum are"
+_MADE = "let the host draw the numbers, and load them as one more tensor"
+_TOGETHER = "let one instance store each place once, and add up the parts in a second kernel"
+_SAME_TILE = "write the addresses with program_id and tl.arange, and mask them by `<`"
+INSTEAD = {
+    **dict.fromkeys(("rand", "randn", "randint", "randint4x", "philox"), _MADE),
+    **dict.fromkeys(("atomic_add", "atomic_max", "atomic_min", "atomic_cas", "atomic_xchg"), _TOGETHER),
+    **dict.fromkeys(("make_tensor_descriptor", "load_tensor_descriptor"), _SAME_TILE),
+    **dict.fromkeys(("sort", "topk", "argmax", "argmin", "histogram", "gather"),
+                    "let the host do it, before or after the kernel"),
+    **dict.fromkeys(("erf", "libdevice.erf", "extra.libdevice.erf"),
+                    "for GELU take x * tl.sigmoid(1.5957691 * (x + 0.044715 * x * x * x)), within 0.001 of it"),
+    **dict.fromkeys(("reshape", "view", "ravel", "join", "split", "interleave", "permute", "cat"),
+                    "load the tile in the shape in which it is used"),
+    **dict.fromkeys(("device_print", "static_print", "device_assert", "debug_barrier"), "leave it out"),
+}  # fmt: skip
+"""What to write instead of functions that people use and that are not read."""
 
 
 class KernelExpressions(TritonExpressions):
@@ -42,7 +59,8 @@ class KernelExpressions(TritonExpressions):
 
     def call(self, node: ast.Call) -> TritonValue:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
-            return self._cast(node, self.value(node.func.value), self.value(node.args[0]) if node.args else None)
+            asked = [*node.args, *(one.value for one in node.keywords if one.arg == "dtype")]
+            return self._cast(node, self.value(node.func.value), self.value(asked[0]) if asked else None)
         if isinstance(node.func, ast.Name) and node.func.id in self.helpers and node.func.id not in self.names:
             given = [self.value(one) for one in node.args]
             named = {one.arg: self.value(one.value) for one in node.keywords if one.arg}
@@ -52,6 +70,14 @@ class KernelExpressions(TritonExpressions):
         name = path.removeprefix("tl.").removeprefix("triton.").removeprefix("math.")
         given = [self.value(one) for one in node.args]
         named = {one.arg: self.value(one.value) for one in node.keywords if one.arg}
+        try:
+            return self._called(node, path, name, given, named)
+        except (IndexError, KeyError):
+            raise self.text.error(node, f"{name} lacks an argument", "see Triton's documentation") from None
+
+    def _called(
+        self, node: ast.Call, path: str, name: str, given: list[TritonValue], named: KernelArguments
+    ) -> TritonValue:
         function = getattr(self, f"_call_{name}", None)
         if name in _UNARY:
             data = self.data(node, given[0])
@@ -61,12 +87,8 @@ class KernelExpressions(TritonExpressions):
         if name in _REDUCED and (path.startswith("tl.") or isinstance(given[0], Data)):
             return self._reduced(node, _REDUCED[name], given, named)
         if function is None:
-            hint = "program_id, arange, load, store, dot, sum, max, exp, where, zeros, full, cdiv, trans, cumsum are"
-            raise self.text.error(node, f"{path or 'this'} is no function that is read", hint)
-        try:
-            return cast(TritonValue, function(node, given, named))
-        except (IndexError, KeyError):
-            raise self.text.error(node, f"{name} lacks an argument", "see Triton's documentation") from None
+            raise self.text.error(node, f"{path or 'this'} is no function that is read", INSTEAD.get(name, _READ))
+        return cast(TritonValue, function(node, given, named))
 
     def _call_program_id(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         axis = self.whole(node, given[0] if given else named["axis"], "the axis")
@@ -177,15 +199,19 @@ class KernelExpressions(TritonExpressions):
     def _reduced(self, node: ast.Call, kind: str, given: list[TritonValue], named: KernelArguments) -> Data:
         data = self.data(node, given[0])
         asked = named.get("axis", given[1] if len(given) > 1 else None)
-        axes = (
-            tuple(range(len(data.shape))) if asked is None else (self.whole(node, asked, "the axis") % len(data.shape),)
-        )
+        axes = tuple(range(len(data.shape))) if asked is None else (self._axis(node, asked, data),)
         shape = tuple(size for i, size in enumerate(data.shape) if i not in axes)
         return self.emitter.compute(f"reduce_{kind}", (data,), shape, data.dtype, axes)
 
+    def _axis(self, node: ast.Call, asked: TritonValue, data: Data) -> int:
+        axis, rank = self.whole(node, asked, "the axis"), len(data.shape)
+        if not -rank <= axis < rank:
+            raise self.text.error(node, f"axis {axis} of a tile of {rank} dims", "count from 0")
+        return axis % rank
+
     def _call_cumsum(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         data = self.data(node, given[0])
-        axis = self.whole(node, named.get("axis", given[1] if len(given) > 1 else 0), "the axis") % len(data.shape)
+        axis = self._axis(node, named.get("axis", given[1] if len(given) > 1 else 0), data)
         return self.emitter.compute("cumsum", (data,), data.shape, data.dtype, (axis,))
 
     def _cast(self, node: ast.Call, value: TritonValue, to: TritonValue) -> TritonValue:

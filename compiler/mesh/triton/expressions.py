@@ -28,6 +28,9 @@ from penstock.compiler.tasks.source import ProgramText
 
 DTYPES = ("float16", "bfloat16", "float32", "int8", "int16", "int32")
 MOST_ELEMENTS = 1 << 20
+MOST_READ = 400_000
+"""Expressions of a kernel, those of helpers as often as they are called."""
+_LARGEST = 1 << 63
 _WIDER = ("int64", "uint8", "uint16", "uint32", "uint64")
 """Types that places may be cast to, and tiles may not."""
 _ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[float, float], float]]] = {
@@ -60,11 +63,16 @@ class TritonExpressions(ABC):
         self.extents: tuple[int, ...] = ()
         self.dtypes: dict[str, str] = {}
         """The type of every tensor."""
+        self.read = 0
 
     def value(self, node: ast.expr) -> TritonValue:
+        self.read += 1
+        if self.read > MOST_READ:
+            what = "the kernel is too long, with all that it calls"
+            raise self.text.error(node, what, "let loops repeat", f"{MOST_READ} expressions")
         match node:
             case ast.Constant(value=int() | float() | str() | bool() | None as value):
-                return value
+                return self._bounded(node, value) if isinstance(value, int) else value
             case ast.Name():
                 if node.id not in self.names:
                     raise self.text.error(node, f"{node.id!r} is not known here", "give it a value first, or by --set")
@@ -178,9 +186,11 @@ class TritonExpressions(ABC):
             return self.dot(node, {"input": left, "other": right})
         if isinstance(left, int | float) and isinstance(right, int | float):
             try:
-                return compute(left, right)
-            except (ZeroDivisionError, OverflowError):
+                return self._bounded(node, compute(left, right))
+            except ZeroDivisionError:
                 raise self.text.error(node, "a division by zero", "") from None
+            except OverflowError:
+                raise self.text.error(node, "this is too large for a number", "") from None
         if isinstance(left, Data | KernelMask) or isinstance(right, Data | KernelMask) or self._is_float(left, right):
             if isinstance(left, KernelIndex) and left.pointer:
                 raise self.text.error(
@@ -188,6 +198,11 @@ class TritonExpressions(ABC):
                 )
             return self.pairwise(node, kind, left, right)
         return self._indices(node, op, self.index(node.left, left), self.index(node.right, right))
+
+    def _bounded(self, node: ast.AST, value: int | float) -> int | float:
+        if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+            raise self.text.error(node, "this is too large for a number", "", "64 bits")
+        return value
 
     @staticmethod
     def _is_float(left: TritonValue, right: TritonValue) -> bool:
@@ -253,7 +268,9 @@ class TritonExpressions(ABC):
         value = self.value(node.operand)
         if isinstance(node.op, ast.Not):
             return not self.known_truth(node.operand)
-        if not isinstance(node.op, ast.USub):
+        if isinstance(node.op, ast.Invert):
+            raise self.text.error(node, "~ is not read", "compare the other way round, or swap the parts of tl.where")
+        if isinstance(node.op, ast.UAdd):
             return value
         if isinstance(value, int | float):
             return -value
@@ -271,6 +288,8 @@ class TritonExpressions(ABC):
             raise self.text.error(node, "this comparison is not read", "use < <= > >=")
         kind, compute = _COMPARED[op]
         if isinstance(left, Dtype | str | Name) or isinstance(right, Dtype | str | Name):
+            if op not in (ast.Eq, ast.NotEq):
+                raise self.text.error(node, "words and types are compared by their order", "use == or !=")
             return (left == right) == (op is ast.Eq)
         if isinstance(left, int | float) and isinstance(right, int | float):
             return compute(left, right)
@@ -318,11 +337,12 @@ class TritonExpressions(ABC):
         base = self.value(node.value)
         keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if isinstance(base, tuple):
-            return base[self.whole(node, self.value(keys[0]), "an index")]
+            at = self.whole(node, self.value(keys[0]) if len(keys) == 1 else None, "an index")
+            if not -len(base) <= at < len(base):
+                raise self.text.error(node, f"there is no {at} of {len(base)}", "count from 0")
+            return base[at]
         takes = tuple(isinstance(key, ast.Slice) for key in keys)
-        if any(
-            not t and not (isinstance(k, ast.Constant) and k.value is None) for t, k in zip(takes, keys, strict=True)
-        ):
+        if not all(_takes_whole(key) for key in keys):
             raise self.text.error(node, "only [:, None] and the like are read", "let the address say what is loaded")
         shape = base.shape if isinstance(base, KernelIndex | KernelMask | Data) else ()
         if sum(takes) != len(shape):
@@ -348,6 +368,15 @@ class TritonExpressions(ABC):
     @abstractmethod
     def dot(self, node: ast.AST, given: KernelArguments) -> Data:
         """A product of two tiles."""
+
+
+def _takes_whole(key: ast.expr) -> bool:
+    """`:` or `None`: a dim as it is, or one more."""
+    match key:
+        case ast.Slice(lower=None, upper=None, step=None) | ast.Constant(value=None):
+            return True
+        case _:
+            return False
 
 
 def plain_index(index: KernelIndex) -> TritonValue:

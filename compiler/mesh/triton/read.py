@@ -33,7 +33,10 @@ from penstock.compiler.mesh.triton.around import (
 from penstock.compiler.mesh.triton.expressions import DTYPES, KernelArguments
 from penstock.compiler.mesh.triton.values import Data, KernelIndex, TritonValue
 from penstock.compiler.tasks.affine import Affine
-from penstock.compiler.tasks.source import ProgramText, is_jit
+from penstock.compiler.tasks.source import ProgramText, dotted, is_jit
+
+MOST_DIMS = 6
+"""Of a grid, with those that it is taken apart into: orders of loops are tried, all of them."""
 
 
 def open_kernel(text: ProgramText, name: str = "", given: Mapping[str, int | float | str] | None = None) -> KernelFile:
@@ -73,7 +76,12 @@ def _last(kernels: Mapping[str, ast.FunctionDef]) -> ast.FunctionDef:
 
 def read_kernel(file: KernelFile, given: Mapping[str, int | float | str]) -> TileProgram:
     """The kernel with these values for its arguments and the file's constants."""
-    return _Reader(file, given).program()
+    try:
+        return _Reader(file, given).program()
+    except RecursionError:
+        raise file.text.error(
+            file.kernel, "its expressions are nested too deeply", "give parts of them names"
+        ) from None
 
 
 class _Reader(KernelSurroundings):
@@ -89,6 +97,12 @@ class _Reader(KernelSurroundings):
         self._statements(self.file.kernel.body)
         body = self.emitter.finished(self.emitter.body)
         dims = tuple(GridDim(k, name, self.emitter.trips[k]) for k, name in self.emitter.grid)
+        if len(dims) > MOST_DIMS:
+            names = ", ".join(dim.name for dim in dims[:MOST_DIMS])
+            raise self.text.error(
+                self.file.kernel, f"// and % take the grid apart into {len(dims)} dims: {names} ...",
+                "give the grid more dims, and the kernel fewer divisions", f"{MOST_DIMS} dims",
+            )  # fmt: skip
         sizes = dict.fromkeys(self.tensors, 0)
         written: set[str] = set()
         for statement in walk(body):
@@ -127,7 +141,8 @@ class _Reader(KernelSurroundings):
 
     # the kernel's statements
 
-    def _statements(self, body: list[ast.stmt]) -> None:
+    def _statements(self, body: list[ast.stmt]) -> bool:
+        """Whether a `return` was met, behind which nothing counts."""
         for node in body:
             self.count += 1
             if self.count > MOST_STATEMENTS:
@@ -149,9 +164,10 @@ class _Reader(KernelSurroundings):
                 case ast.For():
                     self._for(node)
                 case ast.If():
-                    self._statements(node.body if self.expressions.known_truth(node.test) else node.orelse)
+                    if self._statements(node.body if self.expressions.known_truth(node.test) else node.orelse):
+                        return True
                 case ast.Return(value=None):
-                    return
+                    return True
                 case ast.Return():
                     raise self.text.error(node, "a value is returned before the end", "let the last line return it")
                 case ast.Assert():
@@ -160,6 +176,13 @@ class _Reader(KernelSurroundings):
                     raise self.text.error(
                         node, "this statement is not read", "use assignments, for over range, tl.store"
                     )
+        return False
+
+    def _rounds(self, node: ast.For) -> None:
+        """The body of a loop, which goes round as often as its range says."""
+        if node.orelse or self._statements(node.body):
+            what = "a loop with else" if node.orelse else "a loop that is left before its end"
+            raise self.text.error(node, what, "mask what is stored, or let the range end sooner")
 
     def _inlined(
         self, node: ast.Call, helper: ast.FunctionDef, given: list[TritonValue], named: KernelArguments
@@ -224,7 +247,7 @@ class _Reader(KernelSurroundings):
                 carried.append((each, value, inside))
         if name:
             self.names[name] = place
-        self._statements(node.body)
+        self._rounds(node)
         body, self.emitter.body = self.emitter.body, outer
         rows: list[Carried] = []
         for each, first, inside in carried:
@@ -244,7 +267,7 @@ class _Reader(KernelSurroundings):
 
     def _range(self, node: ast.For) -> tuple[Affine, Affine, int, int]:
         call = node.iter
-        if not isinstance(call, ast.Call) or ast.unparse(call.func) not in ("range", "tl.range", "tl.static_range"):
+        if not isinstance(call, ast.Call) or dotted(call.func) not in ("range", "tl.range", "tl.static_range"):
             raise self.text.error(node, "a loop over what is no range", "for k in range(...)")
         ends = [self.expressions.number(call, self.expressions.value(one)) for one in call.args]
         if not 1 <= len(ends) <= 3 or any(end.shape or end.pointer for end in ends):
@@ -280,7 +303,7 @@ class _Reader(KernelSurroundings):
                 self.names[each] = replace(index, base=index.base.plus(Affine(0, ((mark, 1),))))
         if name:
             self.names[name] = place
-        self._statements(node.body)
+        self._rounds(node)
         found: dict[str, int] = {}
         for each, (mark, index) in marks.items():
             end = self.expressions.index(node, self.names[each])
