@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import statistics
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,9 @@ import httpx
 from benchmarks.registry import WALL_CLOCK, Figures, Value
 from benchmarks.service_load import SLOW
 from benchmarks.service_load.requests import ANSWERING, CpuMeter
+from penstock.compiler.errors import PenstockError
 from penstock.services.client.blocking import Client
+from penstock.services.client.states import is_over
 from penstock.services.supervisor.borrowed import borrowed_stack
 
 TRIALS, TABS, FOLLOWED = 10_000, 20, 60
@@ -32,6 +35,7 @@ DESIGN = "zoo:gpt2?size=real&mode=decode"
 KEPT_SECONDS = 1.2
 """Longer than the service keeps a page that it has drawn: each answer is made anew."""
 TIMES, DESIGN_SECONDS, PATIENCE_SECONDS, END_SECONDS = 7, 3600.0, 60.0, 15.0
+POLL_SECONDS = 5
 _NOOP = {
     "PENSTOCK_STEP_MODULES": "benchmarks.service_load.noop",
     "PYTHONPATH": str(Path(__file__).resolve().parents[1]),
@@ -230,20 +234,45 @@ def _ends_of_trials(service: _Service, run_id: str) -> list[float]:
             after = items[-1]["id"]
 
 
+def _ended_well(service: _Service, run_id: str) -> float:
+    """The seconds that a run took, which are minutes: what it is at is said meanwhile. One that failed has no page of a
+    design, and would be waited for in vain."""
+    began, said = time.monotonic(), ""
+    found = service.client.run(run_id)
+    while not is_over(found):
+        doing = ", ".join(f"{one.key}: {one.progress_text}" for one in found.steps if one.state == "running")
+        if doing and doing != said:
+            said = doing
+            print(f"dashboard: {time.monotonic() - began:.0f} s, {doing}", file=sys.stderr, flush=True)
+        if time.monotonic() - began > DESIGN_SECONDS:
+            raise _failed(f"the run is not over after {DESIGN_SECONDS:g} s", said or found.state)
+        found = service.client.run(run_id, wait=POLL_SECONDS, after=found.last_event_id)
+    if found.state != "succeeded":
+        raise _failed(f"the run of {DESIGN} {found.state}", found.error.what if found.error else run_id)
+    return round(time.monotonic() - began, 1)
+
+
+def _failed(what: str, where: str) -> PenstockError:
+    return PenstockError(code="benchmark-failed", what=what, where=where, hint="penstock doctor says what is amiss")
+
+
 def _design(context: Any, service: _Service, rows: list[Mapping[str, Value]]) -> Mapping[str, Value]:
     """From the click to the drawn graph, and to the drawn timeline."""
     if context is None:
         return {}
     started = service.client.submit(DESIGN, trials=2, quantize="w8a8")
-    service.client.wait(started.id, timeout=DESIGN_SECONDS)
+    run_s = _ended_well(service, started.id)
     taken: list[Mapping[str, float]] = []
     page = context.new_page()
     page.add_init_script(f"({_DRAWN})()")
     for _ in range(TIMES):
         page.goto(f"{service.url}{started.page}/design", wait_until="load")
-        _wait(page, "window.drawn.graph && window.drawn.timeline", PATIENCE_SECONDS)
+        if not _wait(page, "window.drawn.graph && window.drawn.timeline", PATIENCE_SECONDS):
+            raise _failed(
+                f"the page of the design was not drawn within {PATIENCE_SECONDS:g} s", f"{service.url}{started.page}"
+            )
         taken.append(page.evaluate("window.drawn"))
     lanes = page.locator("#timeline svg.lane").count()
     drawn = {f"{name}_ms": round(statistics.median(one[name] for one in taken[1:]), 1) for name in taken[0]}
-    rows.append({"measure": f"the design of {DESIGN}", "design_tasks": lanes, **drawn})
+    rows.append({"measure": f"the design of {DESIGN}", "design_tasks": lanes, "run_s": run_s, **drawn})
     return {"design_tasks": lanes, **drawn}
