@@ -100,7 +100,7 @@ def render_run(
         trials=trials,
         artifacts=artifacts,
         last_news=last_news,
-        workers_alive=int(frame.service["workers_alive"]),
+        service=frame.service,
         option_labels=option_labels,
         step_kinds=step_kinds,
         now=frame.now,

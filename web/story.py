@@ -19,7 +19,8 @@ class Story:
     detail: str
 
 
-def story_of(run: Document, last_news: str | None, workers_alive: int, now: datetime) -> Story:
+def story_of(run: Document, last_news: str | None, service: Document, now: datetime) -> Story:
+    """`service` is what the service says of itself: a run may wait for what is none of its own."""
     state, progress = run["state"], run["progress"]
     lasted = text.between(run["started_at"], run["finished_at"], now)
     if state == "succeeded":
@@ -35,7 +36,15 @@ def story_of(run: Document, last_news: str | None, workers_alive: int, now: date
     if run["paused"]:
         running = f"{progress['trials_running']} trials still come to their end. " if progress["trials_running"] else ""
         return Story("warn", "Paused", f"{running}No trial starts until somebody resumes the run. {news}")
-    if not workers_alive:
+    at_work = progress["trials_running"] or any(step["state"] == "running" for step in run["steps"])
+    if service["disk"]["status"] == "down" and not at_work:
+        return Story(
+            "warn",
+            "Waiting: the disk is full",
+            f"{service['disk']['detail'][:1].upper()}{service['disk']['detail'][1:]}. Whoever runs the service frees "
+            f"some space, and it goes on by itself. {news}",
+        )
+    if not service["workers_alive"]:
         return Story(
             "warn",
             "Waiting: no worker is alive",

@@ -41,7 +41,8 @@ def test_the_page_shows_options_in_the_tables_order() -> None:
     stored = RunOptions.model_validate({}).model_dump(mode="json")
     view = view_run(
         {**EMPTY_RUN, "options": dict(sorted(stored.items()))}, trials=KnownTrials(), artifacts=(), last_news=None,
-        workers_alive=1, option_labels=option_labels(), step_kinds=STEP_KINDS, now=datetime.now(UTC),
+        service={"workers_alive": 1, "disk": {"status": "ok", "detail": ""}}, option_labels=option_labels(),
+        step_kinds=STEP_KINDS, now=datetime.now(UTC),
     )  # fmt: skip
     shown = dict(view.options)
     assert list(shown) == [label for name, (label, absent) in option_labels().items()

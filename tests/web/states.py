@@ -15,6 +15,7 @@ from tests.api.seeding import Seeder
 _SILENT = "UPDATE penstock.steps SET lease_until = now() - interval '40 s' WHERE run_id = :run AND state = 'running'"
 _HELD = "UPDATE penstock.steps SET lease_until = now() + interval '1 hour' WHERE run_id = :run AND state = 'running'"
 _LONG = "UPDATE penstock.steps SET queued_at = now() - interval '3 minutes' WHERE run_id = :run AND state = 'queued'"
+_OLD = "UPDATE penstock.runs SET created_at = now() - interval '3 minutes' WHERE id = :run"
 
 
 def seed_states(seeder: Seeder) -> Mapping[str, Run]:
@@ -37,6 +38,7 @@ def seed_states(seeder: Seeder) -> Mapping[str, Run]:
         tx.connection.execute(text(_SILENT), {"run": lost.id})
         for run in (behind, waits):
             tx.connection.execute(text(_LONG), {"run": run.id})
+            tx.connection.execute(text(_OLD), {"run": run.id})
     return {"behind": behind, "licence": waits, "paused": paused, "lost": lost, "failed": failed}
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 
 import httpx
 
+from penstock.services.settings import Settings
 from tests.api.conftest import MakeClient
 from tests.api.seeding import Seeder
 from tests.web.states import seed_states
@@ -43,3 +45,13 @@ def test_a_full_disk_is_told_on_each_page_that_it_holds_up(make_client: MakeClie
         text = client.get(path).text
         assert "The service is degraded" in text
         assert "Disk: " in text
+
+
+def test_a_run_says_that_it_waits_for_a_full_disk(make_client: MakeClient, settings: Settings, seeder: Seeder) -> None:
+    client = make_client(replace(settings, work_disk_bytes=1 << 60))
+    run = seeder.run()
+    text = client.get(f"/runs/{run.id}").text
+    assert "<h2>Waiting: the disk is full</h2>" in text
+    assert "GB without which no step is begun; nothing is lost. Whoever runs the service frees" in text
+    seeder.claim(run, "import")
+    assert "Waiting: the disk is full" not in client.get(f"/runs/{run.id}").text, "what is at work goes on"

@@ -184,7 +184,8 @@ def _disk(context: Context) -> PartHealth:
         return PartHealth(status="down", detail=f"the data folder cannot be read: {error.strerror}")
     detail = f"{free / 1e9:.1f} GB free"
     if free < context.settings.work_disk_bytes:
-        return PartHealth(status="down", detail=f"{detail}: no step is begun until there is room; nothing is lost")
+        least = f"less than the {context.settings.work_disk_bytes / 1e9:.1f} GB without which no step is begun"
+        return PartHealth(status="down", detail=f"{detail}, {least}; nothing is lost")
     if free < context.options.low_disk_bytes:
         return PartHealth(status="warning", detail=f"{detail}: nothing new is taken in")
     return PartHealth(status="ok", detail=detail)
