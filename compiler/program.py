@@ -23,6 +23,8 @@ from penstock.compiler.host_parts import HostParts
 from penstock.compiler.layers import Layers
 from penstock.compiler.mesh_record import FILE as MESH_FILE
 from penstock.compiler.mesh_record import MeshRecord
+from penstock.compiler.places import FILE as PLACES_FILE
+from penstock.compiler.places import WrittenPlace, load_places, save_places
 from penstock.compiler.state import KeptState, load_states, save_states
 from penstock.compiler.text import TextPart
 
@@ -108,6 +110,8 @@ class Program:
     """How a language model's tokens become text, and text to hold it against."""
     mesh: MeshRecord | None = None
     """Of a tile program: the plan that it was made of, for pages."""
+    places: Mapping[str, tuple[WrittenPlace, ...]] = field(default_factory=dict[str, tuple[WrittenPlace, ...]])
+    """Where the user wrote each layer; under no name, of one that has no layers."""
 
     def __repr__(self) -> str:
         """The name alone: a module's own repr walks its whole graph, over and over."""
@@ -195,6 +199,8 @@ class Program:
             self.text.save(folder / "text")
         if self.mesh is not None:
             (folder / MESH_FILE).write_text(json.dumps(self.mesh) + "\n")
+        if self.places:
+            save_places(self.places, folder)
 
     @staticmethod
     def load(folder: Path, context: Context) -> Program:
@@ -226,10 +232,11 @@ class Program:
         layers = Layers.load(folder / "layers") if (folder / "layers").is_dir() else None
         text = TextPart.load(folder / "text") if (folder / "text").is_dir() else None
         mesh = json.loads((folder / MESH_FILE).read_text()) if (folder / MESH_FILE).exists() else None
+        places = load_places(folder) if (folder / PLACES_FILE).exists() else {}
         return Program(
             document["name"], module, params, Signature(*ports), samples, evaluation, calibration, host,
             document.get("has_weights", True),
-            tuple(document.get("notes", ())), layers, states, initial, text, mesh,
+            tuple(document.get("notes", ())), layers, states, initial, text, mesh, places,
         )  # fmt: skip
 
 

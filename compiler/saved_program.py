@@ -25,13 +25,22 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_check import BadHostPartError, check_host, check_layers
 from penstock.compiler.mesh_record import FILE as MESH_FILE
 from penstock.compiler.mesh_record import BadMeshRecordError, checked_record
+from penstock.compiler.places import FILE as PLACES_FILE
 from penstock.compiler.program import Program
 
 ARRAYS = (
     "params.npz", "samples.npz", "evaluation.npz", "calibration.npz", "host/arrays.npz", "layers/arrays.npz",
     "states/arrays.npz", "text/arrays.npz",
 )  # fmt: skip
-TEXTS = ("signature.json", "graph.mlir", "host/graph.json", "layers/graph.json", "states/states.json", MESH_FILE)
+TEXTS = (
+    "signature.json",
+    "graph.mlir",
+    "host/graph.json",
+    "layers/graph.json",
+    "states/states.json",
+    MESH_FILE,
+    PLACES_FILE,
+)
 FILES = (*TEXTS, *ARRAYS)
 MOST_TEXT_BYTES = 8 << 20
 """ResNet-18's graph has sixty thousand. What is larger takes minutes to read, here where no fence ends it."""

@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.web import text
-from penstock.web.dataflow_view import RESOURCES, FlowEdge, FlowGraph, FlowNode, neighbours, stalls_of, view_dataflow
+from penstock.web.dataflow_view import (
+    HELPERS,
+    RESOURCES,
+    FlowEdge,
+    FlowGraph,
+    FlowNode,
+    neighbours,
+    stalls_of,
+    view_dataflow,
+)
+from penstock.web.memory_map import MemoryMap, view_memory_map
 from penstock.web.text import Document
 from penstock.web.treemap import TreemapArea, lay_out
 
@@ -55,6 +65,15 @@ class TimeBar:
 
 
 @dataclass(frozen=True)
+class ModelLine:
+    """A line of the user's model, or the node that stands for one."""
+
+    where: str
+    said: str
+    text: str
+
+
+@dataclass(frozen=True)
 class KernelView:
     """One layer: its loops, why it takes what it takes, its channels, its area, its code."""
 
@@ -67,6 +86,13 @@ class KernelView:
     area: tuple[tuple[str, str], ...]
     evidence: str
     code: tuple[tuple[str, str], ...]
+    lines: tuple[ModelLine, ...]
+    lines_of: str
+    """The layer that they are of, where this one only moves what that makes."""
+
+    @property
+    def has_core(self) -> bool:
+        return any(language == "SystemVerilog" for language, _ in self.code)
 
 
 @dataclass(frozen=True)
@@ -80,7 +106,7 @@ class DesignView:
     cycles: int
     timing: Document
     left_out: int
-    memories: tuple[Document, ...]
+    memory_map: MemoryMap | None
     notes: tuple[str, ...]
     mapping: tuple[str, ...]
     elements: tuple[Document, ...]
@@ -111,7 +137,7 @@ def view_design(report: Document, resource: str) -> DesignView:
         cycles=cycles,
         timing=report["timing"],
         left_out=max(0, len(bars) - MOST_ROWS),
-        memories=tuple((report["placement"] or {"memories": ()})["memories"][:MOST_ROWS]),
+        memory_map=view_memory_map(report, flow),
         notes=tuple(note for note in (report["timing"]["note"], use["note"]) if note),
         mapping=tuple(report["design"].get("mapping", ())),
         elements=tuple(report["design"].get("elements", ())),
@@ -126,6 +152,7 @@ def view_kernel(report: Document, flow: FlowGraph, key: str, code: Mapping[str, 
     reads, writes = neighbours(flow, key)
     decided = next((kernel for kernel in report["design"]["kernels"] if kernel["name"] == key), None)
     area = next((row for row in report["resources"]["kernels"] if row["kernel"] == key), None)
+    lines, lines_of = _lines(report["design"].get("written", ()), key)
     return KernelView(
         node=node,
         facts=_facts(node, decided),
@@ -136,7 +163,34 @@ def view_kernel(report: Document, flow: FlowGraph, key: str, code: Mapping[str, 
         area=tuple((name.upper(), f"{area[name]:,}") for name in RESOURCES if area[name] is not None) if area else (),
         evidence=(area or {}).get("evidence") or "",
         code=tuple(code.items()),
+        lines=lines,
+        lines_of=lines_of,
     )
+
+
+def _lines(written: Sequence[Document], key: str) -> tuple[tuple[ModelLine, ...], str]:
+    """Of a layer, or of that whose tensor it moves: `convert.blocks.0.first` carries what `blocks.0.first` makes."""
+    known = {one["kernel"] for one in written}
+    parts = key.split(".")
+    while key not in known and parts and parts[0] in HELPERS:
+        parts = parts[1:]
+    while parts and ".".join(parts) not in known:
+        parts = parts[:-1]
+    name = ".".join(parts)
+    by_line: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for one in written:
+        if one["kernel"] == name:
+            where = f"{one['file']}:{one['line']}" if one["file"] else one["layer"] or "the top of the model"
+            layer = one["layer"] if one["file"] else ""
+            by_line.setdefault((where, one["text"]), {}).setdefault(layer, []).append(one["operation"])
+    lines = tuple(ModelLine(where, _said(layers), text) for (where, text), layers in by_line.items())
+    return lines, "" if name == key else name
+
+
+def _said(layers: Mapping[str, Sequence[str]]) -> str:
+    """What is done on a line, layer by layer."""
+    parts = [", ".join(filter(None, done)) + (f" in {layer}" if layer else "") for layer, done in layers.items()]
+    return "; ".join(part.strip() for part in parts)
 
 
 def _facts(node: FlowNode, decided: Document | None) -> tuple[tuple[str, str], ...]:

@@ -152,7 +152,7 @@ def _exported(model: LoadedModel, begin: SayStage = ignore_stage) -> _Exported:
 def _lowered(found: _Exported, begin: SayStage) -> Program:
     model, split, arguments, samples = found.model, found.split, found.arguments, found.samples
     module = lower(found.program, found.origins, model.name, begin)
-    name_layers(module, found.origins)
+    places = name_layers(module, found.origins)
     _write_arguments(module, arguments)
     used = {argument.name for argument in arguments}
     inputs = split.inputs if split else model.example_inputs
@@ -171,6 +171,7 @@ def _lowered(found: _Exported, begin: SayStage) -> Program:
         has_weights=model.has_weights,
         states=tuple(_state(found, number, ports) for number in range(len(found.taken))),
         initial=found.initial,
+        places=places,
     )
 
 

@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from penstock.compiler.frontend.hand_over import ORIGIN
 from penstock.compiler.frontend.origins import Origin
 from penstock.compiler.names import Names
+from penstock.compiler.places import WrittenPlace
 
 LAYER = "penstock.layer"
 SOURCE = "penstock.source"
@@ -18,21 +19,26 @@ _COMPOSITE = {"linear", "addmm", "convolution"}
 _PRODUCTS = {"mm", "bmm", "matmul"}
 
 
-def name_layers(module: ModuleOp, origins: dict[int, Origin]) -> None:
+def name_layers(module: ModuleOp, origins: dict[int, Origin]) -> dict[str, tuple[WrittenPlace, ...]]:
     """Replace origin numbers by `penstock.layer`, unique among the generics of the module, and `penstock.source`.
 
-    The source is what an error message calls the operation; `CheckSupported` drops it when there is no error.
+    The source is what an error message calls the operation; `CheckSupported` drops it when there is no error. Where
+    the user wrote each generic is answered, by its layer.
     """
-    names = Names()
+    names, places = Names(), dict[str, tuple[WrittenPlace, ...]]()
     for op in list(module.walk()):
         number = op.attributes.pop(ORIGIN, None)
         origin = origins.get(number.value.data) if isinstance(number, IntegerAttr) else None
         if isinstance(op, linalg.GenericOp):
-            op.attributes[LAYER] = StringAttr(names.take(_generic_name(op, origin)))
+            layer = names.take(_generic_name(op, origin))
+            op.attributes[LAYER] = StringAttr(layer)
+            if origin is not None:
+                places[layer] = (origin.place(),)
         elif origin is not None and _moves_data(op):
             op.attributes[LAYER] = StringAttr(_join(origin.path, origin.op))
         if origin is not None and LAYER in op.attributes:
             op.attributes[SOURCE] = StringAttr(origin.operation())
+    return places
 
 
 def _generic_name(op: linalg.GenericOp, origin: Origin | None) -> str:

@@ -13,11 +13,13 @@ from pathlib import Path
 import torch
 from torch._ops import OpOverload
 
+from penstock.compiler.places import WrittenPlace, shown_line
+
 _MARK = "penstock"
 _ONNX = "penstock.compiler.frontend.onnx_graph."
 _TORCH = str(Path(torch.__file__).parent)
 _LOCATION = re.compile(rf'"{_MARK}":(\d+)')
-_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:, in [^\n]*\n[ \t]+(?!File ")([^\n]*))?')
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Origin:
     module: str
     op: str
     source: str
+    line: str = ""
+    """The user's line that calls it, as it stands there."""
 
     @property
     def is_library_module(self) -> bool:
@@ -40,6 +44,15 @@ class Origin:
     def operation(self) -> str:
         """The operation and the user's line that calls it."""
         return f"aten.{self.op} ({self.source})" if self.source else f"aten.{self.op}"
+
+    def place(self) -> WrittenPlace:
+        """As a page shows it."""
+        file, _, number = self.source.rpartition(":")
+        if self.is_onnx_node or not file:
+            return WrittenPlace("", 0, "", shown_line(self.path), self.source or f"aten.{self.op}")
+        return WrittenPlace(
+            shown_line(file), int(number), shown_line(self.line), shown_line(self.path), f"aten.{self.op}"
+        )
 
     def describe(self, model: str) -> str:
         """The place as an error message names it."""
@@ -61,13 +74,13 @@ def origin_of(node: torch.fx.Node) -> Origin:
     modules: dict[str, tuple[str, str | type]] = node.meta.get("nn_module_stack") or {}
     path, module = list(modules.values())[-1] if modules else ("", "")
     trace: str = node.meta.get("stack_trace") or ""
-    frames: list[tuple[str, str]] = _FRAME.findall(trace)
-    own = [(file, line) for file, line in frames if not file.startswith((_TORCH, "<"))]
-    source = f"{own[-1][0].rsplit('/', 1)[-1]}:{own[-1][1]}" if own else ""
+    frames: list[tuple[str, str, str]] = _FRAME.findall(trace)
+    file, number, line = next((one for one in reversed(frames) if not one[0].startswith((_TORCH, "<"))), ("", "", ""))
+    source = f"{file.rsplit('/', 1)[-1]}:{number}" if file else ""
     name = module if isinstance(module, str) else module.__qualname__
     if name.startswith(_ONNX):
         source = f"ONNX {name.removeprefix(_ONNX)}"
-    return Origin(str(path), name, op_name(node), source)
+    return Origin(str(path), name, op_name(node), source, line)
 
 
 def op_name(node: torch.fx.Node) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.bodies_beside import with_bodies_beside
 from penstock.compiler.frontend.tile_file import planned_kernel
 from penstock.compiler.interpreter.linalg import run
+from penstock.compiler.places import WrittenPlace, shown_line
 from penstock.compiler.program import Port, Program, Samples, Signature
 from penstock.compiler.reference import TaskReference, check_file
 from penstock.compiler.scalars.number_types import named, sent_types
@@ -93,7 +95,17 @@ def import_tiles(reference: TaskReference, text: str) -> Program:
         "its description [simulated]; the figures of the design are those of the task program made of it."
     )
     return replace(
-        program, name=TaskReference(reference.path, reference.program).name, mesh=record, notes=(*program.notes, note)
+        program, name=TaskReference(reference.path, reference.program).name, mesh=record, notes=(*program.notes, note),
+        places={"": (_kernel_place(reference.path.name, text, str(record["kernel"])),)},
+    )  # fmt: skip
+
+
+def _kernel_place(file: str, text: str, kernel: str) -> WrittenPlace:
+    """Where a tile program's kernel begins: all of its cores do what stands there."""
+    lines = text.splitlines()
+    number = next((n for n, line in enumerate(lines, 1) if re.match(rf"def {re.escape(kernel)}\b", line)), 0)
+    return WrittenPlace(
+        shown_line(file) if number else "", number, shown_line(lines[number - 1]) if number else "", "", ""
     )
 
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.record import Count, Cycles, From, LeftOut, Record, Share, check_evidence
-from penstock.compiler.package.report_elements import ElementInfo
+from penstock.compiler.package.report_elements import ElementInfo, WrittenInfo
 from penstock.compiler.package.report_judged import Accuracy, Language, WholeCheck
 from penstock.compiler.package.report_placement import CrossingInfo, DieInfo, PlacementReport, StoredInfo
 from penstock.compiler.package.report_search import (
@@ -123,6 +123,7 @@ class DesignInfo(Record):
         default=(),
         description="of a task program whose instances share some or have bodies by hand",
     )
+    written: tuple[WrittenInfo, ...] = Field(default=(), description="where each kernel stands in the user's model")
 
 
 class LevelCheck(Record):

@@ -1,4 +1,5 @@
-"""The report's records about a task program's elements of hardware: which instances, and whose body."""
+"""The report's records about what people wrote: a kernel's line in the model, and a task program's elements of
+hardware: which instances, and whose body."""
 
 from __future__ import annotations
 
@@ -7,6 +8,17 @@ from typing import Literal
 from pydantic import Field
 
 from penstock.compiler.package.record import Record
+
+
+class WrittenInfo(Record):
+    """Where a kernel stands in the user's model. One that was fused has several."""
+
+    kernel: str
+    file: str = Field(description="its own name, without folders; empty: there is no line, as of an ONNX node")
+    line: int = Field(ge=0)
+    text: str = Field(description="the line as it stands there")
+    layer: str = Field(description="the module's path in the model, or the node's name; empty: its top level")
+    operation: str = Field(description="in the words of PyTorch or ONNX; empty: of a task program")
 
 
 class BodyInfo(Record):

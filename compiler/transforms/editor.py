@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, cast
 
@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.names import Names
+from penstock.compiler.places import joined
 from penstock.compiler.program import Program
 
 LAYER = "penstock.layer"
@@ -39,6 +40,7 @@ class Editor:
         self.main = _main_function(self.module)
         self.block = self.main.body.block
         self.params: dict[str, Array] = dict(program.params)
+        self._places = dict(program.places)
         self._layer_weights: tuple[dict[str, Array], ...] | None = None
         described = list(self.main.arg_attrs or [])
         self._named = {
@@ -140,6 +142,11 @@ class Editor:
         """A name for a new operation, which may be that of one that is about to go."""
         return Names(self.layers() - leaving).take(wanted)
 
+    def say_joined(self, layer: str, of: Sequence[str]) -> None:
+        """An operation is made of others: its lines in the user's model are theirs."""
+        if found := joined(self._places, of):
+            self._places[layer] = found
+
     def finish(self) -> Program:
         """The changed program, verified; dead code and unread parameters are gone. Raises `VerifyException`."""
         program = self.snapshot()
@@ -162,7 +169,9 @@ class Editor:
         layers = self.program.layers
         if layers is not None and self._layer_weights is not None:
             layers = replace(layers, weights=self._layer_weights)
-        return self.program.with_module(self.module, params=params, signature=self.signature, layers=layers)
+        return self.program.with_module(
+            self.module, params=params, signature=self.signature, layers=layers, places=dict(self._places)
+        )
 
 
 def _main_function(module: ModuleOp) -> func.FuncOp:

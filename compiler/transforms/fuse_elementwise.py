@@ -78,6 +78,7 @@ def _fuse(editor: Editor, producer: linalg.GenericOp, consumer: linalg.GenericOp
         *consumer_maps[index + 1 :],
     ]
     layer = _fused_name(editor, producer, consumer)
+    editor.say_joined(layer, (layer_of(producer), layer_of(consumer)))
     block = consumer.body.detach_block(0)
     replaced = block.args[index]
     arguments = [

@@ -24,6 +24,7 @@ from penstock.compiler.package.report import (
     TaskTiming,
     TimeFigures,
 )
+from penstock.compiler.package.report_placement import BankInfo, TensorInfo
 from penstock.compiler.pipeline.lower import Lowered
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import load_library
@@ -123,7 +124,9 @@ def _first_tokens(network: TaskNetwork, run: Simulation) -> dict[str, int]:
     return {task: run.processes[task].start if task in sources else at for task, at in found.items()}
 
 
-def placement_section(found: Allocated, drawing: Decorating) -> PlacementReport:
+def placement_section(
+    found: Allocated, drawing: Decorating, tensors: tuple[TensorInfo, ...] = (), banks: tuple[BankInfo, ...] = ()
+) -> PlacementReport:
     placed, built = found.placement.partition, found.placement.allocation
     tasks = [t.name for t in found.network.tasks]
     return PlacementReport(
@@ -149,6 +152,8 @@ def placement_section(found: Allocated, drawing: Decorating) -> PlacementReport:
             )
             for name, use in built.uses.items()
         ),
+        tensors=tensors,
+        banks=banks,
         dies_picture=drawing.make("the picture of dies", lambda: partition_svg(placed), ""),
         memories_picture=drawing.make("the picture of memories", lambda: memory_svg(built), ""),
         note=found.placement.undivided,

@@ -7,6 +7,8 @@ import platform as machine
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -27,9 +29,10 @@ from penstock.compiler.package.report import (
     SynthesisInfo,
     Timing,
 )
-from penstock.compiler.package.report_elements import BodyInfo, ElementInfo
+from penstock.compiler.package.report_elements import BodyInfo, ElementInfo, WrittenInfo
 from penstock.compiler.package.sections import resources_section, timing_section
 from penstock.compiler.pipeline.lower import Lowered
+from penstock.compiler.places import of_file, places_of, shown_line
 from penstock.compiler.platforms import Platform, Resources, total
 from penstock.compiler.tasks.mapping.apply import elements
 from penstock.compiler.tasks.mapping.candidates import ports_of
@@ -51,8 +54,27 @@ def describe_design(lowered: Lowered, found: Allocated, making: Decorating) -> D
         kernels=tuple(_kernel(lowered, op) for op in lowered.graph.operations),
         channels=tuple(_channel(c, labels, found) for c in found.figures.channels),
         converters=making.make("what converters keep", lambda: converter_infos(lowered), ()),
+        written=making.make("the kernels' lines in the model", lambda: tuple(_written(lowered)), ()),
         **_elements(lowered),
     )
+
+
+def _written(lowered: Lowered) -> Iterator[WrittenInfo]:
+    """Where each kernel stands in what the user wrote."""
+    program = lowered.program
+    if not lowered.is_tasks:
+        for op in lowered.graph.operations:
+            for place in places_of(program.places, op.layer):
+                yield WrittenInfo(kernel=op.layer, **asdict(place))
+        return
+    network, kernel = network_of(program.module), program.places.get("", ())
+    for task in network.program.tasks:
+        if kernel:  # the program was made of a tile program: its own lines are nobody's
+            yield from (WrittenInfo(kernel=task.name, **asdict(place)) for place in kernel)
+            continue
+        file, line = of_file(task.line)
+        text = shown_line(network.source.lines[line - 1]) if 0 < line <= len(network.source.lines) else ""
+        yield WrittenInfo(kernel=task.name, file=file, line=line, text=text, layer="", operation="")
 
 
 def _elements(lowered: Lowered) -> dict[str, Any]:

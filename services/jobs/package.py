@@ -36,6 +36,7 @@ from penstock.services.jobs.describe import (
 from penstock.services.jobs.explanation import EXPLAINING
 from penstock.services.jobs.link import LinkBench, Target, failed_link, link_for_card
 from penstock.services.jobs.scheduled import Scheduled
+from penstock.services.jobs.tensors import describe_banks, describe_tensors
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,11 @@ def make_report(
     timing = describe_timing(lowered, found, checked.verify.rtl, synthesis)
     resources = describe_resources(lowered, found, platform, synthesis)
     bandwidth = making.make("external memory's share", lambda: describe_bandwidth(found, timing, platform), None)
-    placement = making.make("where tasks and memories stand", lambda: placement_section(found, making), None)
+    tensors = making.make("where tensors lie", lambda: describe_tensors(lowered, platform), ())
+    banks = describe_banks(tensors, platform)
+    placement = making.make(
+        "where tasks and memories stand", lambda: placement_section(found, making, tensors, banks), None
+    )
     tools = making.make("the tools' versions", tool_versions, dict[str, str]())
     return Report(
         product=product(),

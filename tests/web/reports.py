@@ -32,6 +32,11 @@ def report_of(layers: int, *, simulated: bool = True, name: str = "layer") -> di
                  "order": [0, 1], "weights": "rom"}
                 for label in labels
             ],
+            "written": [
+                {"kernel": label, "file": "net.py", "line": 12 + index, "text": f"x = self.{name}{index}(x)  # <b>",
+                 "layer": label, "operation": "aten.linear"}
+                for index, label in enumerate(labels)
+            ],
             "channels": [_channel(all_labels, all_tasks, *pair) for pair in pairs],
         },
         "timing": {
@@ -52,9 +57,30 @@ def report_of(layers: int, *, simulated: bool = True, name: str = "layer") -> di
             "dies": [{"name": "slr0", "tasks": all_tasks[::2]}, {"name": "slr1", "tasks": all_tasks[1::2]}],
             "memories": [
                 {"name": f"{all_tasks[1]}.acc", "die": "slr0", "words": 32, "word_bits": 32, "banks": 4, "copies": 1,
-                 "kind": "lutram", "blocks": ""}
+                 "kind": "lutram", "blocks": ""},
+                *(
+                    {"name": f"{all_tasks[writer]}__{all_tasks[reader]}", "die": "slr0", "words": 4, "word_bits": 128,
+                     "banks": 1, "copies": 1, "kind": ("srl", "bram", "registers", "uram")[writer % 4],
+                     "blocks": "1 BRAM18" if writer % 4 == 1 else ""}
+                    for writer, reader in pairs
+                ),
             ],
+            "tensors": [
+                _tensor("x", "input", "HBM[0]", 0, 4_096), _tensor("output", "output", "HBM[10]", 2, 64),
+                *(_tensor(f"{label}.weight", "parameter", f"HBM[{1 + n % 2}]", 1 + n % 2, 65_536, (n % 2, 2))
+                  for n, label in enumerate(labels[:6])),
+            ],
+            "banks": [{"name": f"HBM[{n}]", "memory": "hbm", "bytes": 1 << 28} for n in (0, 1, 2, 10)],
         },
+    }  # fmt: skip
+
+
+def _tensor(
+    name: str, kind: str, bank: str, port: int, size: int, share: tuple[int, int] | None = None
+) -> dict[str, Any]:
+    return {
+        "name": name, "kind": kind, "bank": bank, "port": f"gmem{port}", "argument": name.replace(".", "_"),
+        "shape": [size // 4], "dtype": "float32", "share": share, "bytes": size, "word_bytes": 64,
     }  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 """Takes the pictures of the documentation from a running service: `make screenshots LINK=$(penstock login)`.
 
 Every page, and every state that a run of the service is in: let one be going and one have failed. The largest
-finished search and the largest finished design are shown. They are small files, since they lie in the repository:
-WebP; a folder of one's own gets PNG.
+finished search and the largest finished design are shown; a service without two finished runs gives its states alone,
+such as one whose disk is full. They are small files, since they lie in the repository: WebP; a folder of one's own gets
+PNG.
 """
 
 from __future__ import annotations
@@ -43,17 +44,22 @@ def main(link: str, folder: Path = FOLDER) -> None:
         listed = context.request.get(f"{base}/v1/runs?limit=100").json()["items"]
         runs = [context.request.get(base + run["url"]).json() if _is_going(run) else run for run in listed]
         whole = [run for run in runs if run["state"] == "succeeded" and run["chosen"]]  # others were questions
+        full = context.request.get(f"{base}/v1/health").json()["disk"]["status"] == "down"
+        for name, run in _states(runs, full).items():
+            _take(page, base + run["page"], folder / name)
         if len(whole) < 2:
-            sys.exit("let at least two runs succeed first: the pictures are of them")
+            sys.stdout.write("states alone: the other pictures are of two runs that succeeded\n")
+            return
         searched = max(whole, key=lambda run: run["progress"]["trials_total"])
         models = [run for run in whole if run["model"]["kind"] != "kernel"]  # a kernel's page has no dataflow to ask
         designed = max(models or whole, key=lambda run: run["chosen"]["latency"])
         asked = next((run for run in models if run not in (searched, designed)), designed)
-        for name, path in _pages(runs, searched, designed, asked).items():
+        for name, path in _pages(searched, designed, asked).items():
             _take(page, base + path, folder / name)
         _take(page, f"{base}{searched['page']}/trials#parallel", folder / "parallel", "#parallel")
         _take(page, f"{base}{designed['page']}/design", folder / "timeline", "#timeline")
         _take(page, f"{base}{designed['page']}/design?area=lut", folder / "treemap", "#area")
+        _take(page, f"{base}{designed['page']}/design", folder / "memory-map", "#memory-map")
         for part in ("mesh", "mapping"):  # of task programs
             for run in (one for one in whole if one["model"]["kind"] == "tasks"):
                 page.goto(f"{base}{run['page']}/design")
@@ -89,12 +95,20 @@ _STATES: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def _pages(runs: list[Any], searched: Any, designed: Any, asked: Any) -> Mapping[str, str]:
-    """Picture by picture the address. A state that no run is in has none."""
+def _states(runs: list[Any], full: bool) -> Mapping[str, Any]:
+    """State by state a run that is in it. With a full disk nothing else holds a run up."""
+    if full:
+        held = next(filter(_is_going, runs), None)
+        return {} if held is None else {"run-full-disk": held}
     found = {name: next((run for run in runs if is_in(run)), None) for name, is_in in _STATES.items()}
     for name, run in found.items():
         if run is None:
             sys.stdout.write(f"{name}: no run is in that state\n")
+    return {name: run for name, run in found.items() if run is not None}
+
+
+def _pages(searched: Any, designed: Any, asked: Any) -> Mapping[str, str]:
+    """Picture by picture the address."""
     return {
         "runs": "/runs", "submit": "/submit", "run": searched["page"], "trials": f"{searched['page']}/trials",
         "trial": f"{searched['page']}/trials/3", "slices": f"{searched['page']}/slices",
@@ -102,7 +116,6 @@ def _pages(runs: list[Any], searched: Any, designed: Any, asked: Any) -> Mapping
         "log": f"{searched['page']}/log", "design": f"{designed['page']}/design",
         "compare": f"/compare?run={searched['id']}&run={asked['id']}", "measurements": "/measurements",
         "service": "/service", "storage": "/service/storage", "machine": "/service/machine",
-        **{name: run["page"] for name, run in found.items() if run is not None},
     }  # fmt: skip
 
 
@@ -138,6 +151,7 @@ def _save(page: Any, path: Path, part: str = "") -> None:
     asked: dict[str, Any] = {"format": "webp", "quality": QUALITY}
     if part:
         page.locator(part).scroll_into_view_if_needed()
+        page.wait_for_timeout(200)  # what is laid out when it comes into sight
         box = page.locator(part).evaluate(
             "one => { const box = one.getBoundingClientRect();"
             " return { x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height, scale: 1 } }"

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from penstock.compiler.plan import names
 from penstock.db.lifecycle import StepOutcome
 from penstock.web.dataflow_view import HELPERS, group_of, view_dataflow
-from penstock.web.design_view import view_design
+from penstock.web.design_view import view_design, view_kernel
+from penstock.web.memory_map import view_memory_map
 from penstock.web.treemap import lay_out
 from tests.api.seeding import Seeder
 from tests.web.reports import report_of
@@ -136,6 +137,86 @@ def test_a_design_has_a_page_with_the_code_of_each_layer(client: httpx.Client, s
         assert shown in card
     assert "static void other" not in card
     assert "no layer of that name" in client.get(address, params={"kernel": "<b>"}).text
+
+
+def test_a_layer_shows_its_line_in_the_model(client: httpx.Client, seeder: Seeder) -> None:
+    report = report_of(12)
+    report["design"]["written"][1] = {
+        "kernel": "blocks.0.layer1", "file": "", "line": 0, "text": "", "layer": "Gemm_7", "operation": "ONNX Gemm",
+    }  # fmt: skip
+    again = report["design"]["written"][0]
+    report["design"]["written"] += [
+        {**again, "operation": "aten.add"}, {**again, "layer": "blocks.0.act", "operation": "aten.relu"},
+    ]  # fmt: skip
+    run = seeder.finished_run(6, report=report)
+
+    def card(kernel: str) -> str:
+        text = client.get(f"/runs/{run.id}/design", params={"kernel": kernel}).text
+        return html.unescape(text.split('id="kernel"')[1].split("</section>")[0])
+
+    own = card("blocks.0.layer0")
+    assert "net.py:12" in own
+    assert "aten.linear, aten.add in blocks.0.layer0; aten.relu in blocks.0.act" in own
+    assert "x = self.layer0(x)  # <b>" in own
+    assert "Gemm_7" in card("blocks.0.layer1")
+    assert "ONNX Gemm" in card("blocks.0.layer1")
+    assert "In the model" not in card("x"), "an input is no line of it"
+
+
+def test_what_moves_a_tensor_shows_the_line_that_makes_it() -> None:
+    report = report_of(3)
+    report["timing"]["kernels"][0]["kernel"] = "convert.blocks.0.layer1.group1"
+    flow = view_dataflow(report)
+    shown = view_kernel(report, flow, "convert.blocks.0.layer1.group1", {})
+    assert shown is not None
+    assert (shown.lines_of, [line.where for line in shown.lines]) == ("blocks.0.layer1", ["net.py:13"])
+
+
+def test_the_memory_map_has_each_tensor_in_its_bank_and_each_memory_of_its_kind() -> None:
+    report = report_of(12)
+    flow = view_dataflow(report)
+    found = view_memory_map(report, flow)
+    assert found is not None
+    assert [bank.name for bank in found.banks] == ["HBM[0]", "HBM[1]", "HBM[2]", "HBM[10]"]
+    weights = found.banks[1].tensors
+    assert [tensor.said for tensor in weights] == ["weights, share 1 of 2"] * 3
+    assert [tensor.at for tensor in weights] == pytest.approx([0, 33.333, 66.667], abs=1e-3)
+    assert sum(tensor.width for tensor in weights) == pytest.approx(100, abs=0.01), "the fullest fills its room"
+    assert weights[0].last == "0xffff"
+    assert found.banks[0].tensors[0].kernel == "x", "who loads it"
+    assert found.banks[0].said == "4.1 kB of 268 MB"
+    placed = report["placement"]["memories"]
+    bits = sum(one["words"] * one["word_bits"] * one["banks"] * one["copies"] for one in placed)
+    assert sum(one.bits for one in found.memories) == bits
+    assert found.bits == f"{bits:,}"
+    assert sum(kind.count for kind in found.kinds) == len(placed)
+    by_name = {one.name: one for one in found.memories}
+    assert by_name["blocks_0_layer0.acc"].kernel == "blocks.0.layer0"
+    assert by_name["blocks_0_layer0__blocks_0_layer1"].kernel == "blocks.0.layer0", "who writes a FIFO"
+    assert sum(cell.area.width * cell.area.height for cell in found.cells) == pytest.approx(10_000, rel=0.02)
+
+
+def test_of_very_many_memories_the_smallest_are_drawn_as_one() -> None:
+    report = report_of(300)
+    found = view_memory_map(report, view_dataflow(report))
+    assert found is not None
+    assert len(found.cells) == 61
+    left = len(report["placement"]["memories"]) - 60
+    assert [cell for cell in found.cells if cell.title.startswith(f"{left} smaller ones: ")]
+
+
+def test_a_design_of_an_earlier_release_has_the_map_that_its_report_allows(
+    client: httpx.Client, seeder: Seeder
+) -> None:
+    report = report_of(3)
+    for part, key in (("placement", "tensors"), ("placement", "banks"), ("design", "written")):
+        del report[part][key]
+    text = client.get(f"/runs/{seeder.finished_run(3, report=report).id}/design?kernel=blocks.0.layer0").text
+    card = text.split('id="memory-map"')[1].split("</section>")[0]
+    assert "Tensors, bank by bank" not in card
+    assert "On the chip" in card
+    report["placement"] = None
+    assert 'id="memory-map"' not in client.get(f"/runs/{seeder.finished_run(3, report=report).id}/design").text
 
 
 def test_the_timeline_begins_with_what_computes(client: httpx.Client, seeder: Seeder) -> None:

@@ -39,6 +39,15 @@ def banks_of_bundles(ports: Sequence[TopPort], platform: Platform) -> dict[int, 
     return {bundle: banks[bank] for bundle, bank in zip(bundles, spread(held, len(banks)), strict=True)}
 
 
+def bytes_of_banks(platform: Platform) -> dict[str, tuple[str, int]]:
+    """By bank, as Vitis writes it: the platform's name of its memory, and what the bank holds."""
+    return {
+        bank: (memory.name, round(memory.gigabytes * 2**30 / memory.ports))
+        for memory in platform.memories
+        for bank in _banks(memory, platform)
+    }
+
+
 def _banks(memory: ExternalMemory, platform: Platform) -> list[str]:
     """Vitis counts the banks of each kind of memory from 0."""
     kind = memory.kind.upper()
