@@ -49,16 +49,33 @@ def attention(x: Inputs) -> Array:
     return weights / weights.sum(axis=1, keepdims=True) @ x["V"]
 
 
+def token_ring(x: Inputs) -> Array:
+    tokens = x["A"]
+    for station in range(3):
+        tokens = tokens * 2 + station
+    return tokens
+
+
+def heat(x: Inputs) -> Array:
+    """Nothing leaves the line at its ends."""
+    line = x["x"]
+    for _ in range(12):
+        line = line * 0.5 + (np.append(line[:1], line[:-1]) + np.append(line[1:], line[-1:])) * 0.25
+    return line
+
+
 def product(x: Inputs) -> Array:
     return wide(x["A"]) @ wide(x["B"])
 
 
 ANSWERS: dict[str, Callable[[Inputs], Array]] = {
     "attention": attention,
+    "credits": lambda x: np.cumsum(wide(x["A"])),
     "daisy_chain": lambda x: wide(x["A"]) + 10,
     "dot": lambda x: (wide(x["A"]) * wide(x["B"])).sum(axis=1),
     "ffn": ffn,
     "gemv": lambda x: wide(x["A"]) @ wide(x["x"]),
+    "heat": heat,
     "hierarchical_gemm": product,
     "linear": lambda x: x["weight"] @ x["x"] + x["bias"],
     "mlp": mlp,
@@ -71,5 +88,6 @@ ANSWERS: dict[str, Callable[[Inputs], Array]] = {
     "systolic_1d": product,
     "systolic_conv": lambda x: np.correlate(wide(x["x"]), wide(x["w"])),
     "systolic_ws": lambda x: wide(x["A"]) @ wide(x["W"]),
+    "token_ring": token_ring,
 }
 """By the program's file."""

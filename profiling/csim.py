@@ -21,7 +21,7 @@ from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, ToolRunner
 
 COMPILERS = ("g++", "c++", "clang++")
 # No fused multiply-add: it rounds once where the interpreter and the hardware round twice.
-FLAGS = ("-std=c++14", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
+FLAGS = ("-std=c++14", "-O1", "-ffp-contract=off", "-pthread", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
 SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 

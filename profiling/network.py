@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -22,6 +22,7 @@ from penstock.compiler.schedule import (
     fifo_area,
     schedule_nest,
 )
+from penstock.compiler.writers_first import writers_first
 from penstock.profiling.protocol import ProfilingError
 
 
@@ -80,7 +81,7 @@ class TaskChannel:
 
 @dataclass(frozen=True)
 class TaskNetwork:
-    """Tasks in an order in which every writer precedes its readers, and the channels between them."""
+    """Tasks in an order in which every writer precedes its readers but for circles, and the channels between them."""
 
     tasks: tuple[Task, ...]
     channels: Mapping[str, TaskChannel]
@@ -108,6 +109,11 @@ class TaskNetwork:
         """The same network with other FIFO depths."""
         changed = {n: replace(c, depth=depths[n]) if n in depths else c for n, c in self.channels.items()}
         return replace(self, channels=changed)
+
+    @cached_property
+    def has_circles(self) -> bool:
+        """Whether tokens of some task come back to it."""
+        return any(len(group) > 1 for group in writers_first(_sources(self.tasks)))
 
     def ends(self) -> Mapping[str, tuple[str, str]]:
         """(writing task, reading task) of every channel."""
@@ -152,7 +158,13 @@ def network_of(top: stream.TopOp, library: OperatorLibrary) -> TaskNetwork:
 
 
 def in_order(tasks: list[Task]) -> tuple[Task, ...]:
-    """Writers before readers; tasks that wait for each other in a cycle can never start and are named."""
+    """Writers before readers; tasks that feed each other in a circle stand together."""
+    named = {task.name: task for task in tasks}
+    return tuple([named[name] for group in writers_first(_sources(tasks)) for name in group])
+
+
+def _sources(tasks: Iterable[Task]) -> dict[str, set[str]]:
+    """The tasks that each reads from."""
     reads: dict[str, list[str]] = {task.name: [] for task in tasks}
     writes: dict[str, str] = {}
     for task in tasks:
@@ -164,19 +176,7 @@ def in_order(tasks: list[Task]) -> tuple[Task, ...]:
                     writes[task.channel(port.channel)] = task.name
                 else:
                     reads[task.name].append(task.channel(port.channel))
-    waiting = {task.name: (task, {writes.get(c, task.name) for c in reads[task.name]}) for task in tasks}
-    placed: list[Task] = []
-    while waiting:
-        ready = [task for task, sources in waiting.values() if sources.isdisjoint(waiting)]
-        if not ready:
-            raise ProfilingError(
-                "deadlock", what="these tasks wait for each other's first token", where=", ".join(waiting),
-                hint="a dataflow design must not have a cycle of channels",
-            )  # fmt: skip
-        placed += ready
-        for task in ready:
-            del waiting[task.name]
-    return tuple(placed)
+    return {name: {writes.get(c, name) for c in channels} - {name} for name, channels in reads.items()}
 
 
 def channel_of(op: stream.BlocksOp) -> TaskChannel:

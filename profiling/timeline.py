@@ -19,12 +19,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform
+from penstock.compiler.simulator import Sequence, Simulator
 from penstock.profiling.bandwidth import memory_ports
 from penstock.profiling.channel_times import ChannelTimes
 from penstock.profiling.in_order import Found, times_in_order
 from penstock.profiling.network import Task, TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.sampling import Ends, Times, ends_of, sample_tokens
+from penstock.profiling.simulated import rules_of, simulated_network
 from penstock.profiling.task_times import TaskRun, TaskTimes, Work, run_task, work_of
 
 _MOST_SWEEPS = 8  # after which times move a few tokens at once, in circles
@@ -117,6 +119,7 @@ class FreeTimeline:
         memory.make_room()
         self.network, self.memory = network, memory
         self.flushing, self.read_stage = flushing, read_stage
+        self.platform, self.clock_mhz = platform, clock_mhz
         ends = {task.name: memory.ends_of(task) for task in network.tasks}
         self.samples = sample_tokens(network, ends, memory.samples)
         whole = _cycles_a_bit(platform, clock_mhz)
@@ -145,6 +148,9 @@ class FreeTimeline:
 
     def _run_free(self) -> None:
         """Every task once, writers first, as if no channel were ever full."""
+        if self.network.has_circles:
+            self._run_circles()
+            return
         for task in self.network.tasks:
             work, names = self.work[task.name], self.names[task.name]
             arrivals = {position: self.written[names[position]] for position in work.reads}
@@ -155,6 +161,17 @@ class FreeTimeline:
                 found = self.memory.runs[key] = (run, (work, arrivals))
                 self.memory.grow(sum(times.nbytes for times in (*run.read.values(), *run.written.values())))
             self._take(task, found[0])
+
+    def _run_circles(self) -> None:
+        """The same where tokens come back: at the times that the simulator finds for them."""
+        found = simulated_network(self.network, self.platform, self.clock_mhz)
+        assert not isinstance(found, Sequence), "a task program is one kernel"
+        for one in Simulator(found, rules_of(self.platform, self.clock_mhz)).free_run().tokens:
+            name = one.channel.name
+            self.written[name] = one.filled[self.samples[name]]
+        for task in self.network.tasks:
+            work, names = self.work[task.name], self.names[task.name]
+            self._take(task, run_task(work, {position: self.written[names[position]] for position in work.reads}, {}))
 
     def _take(self, task: Task, run: TaskRun) -> None:
         names = self.names[task.name]
@@ -196,6 +213,8 @@ class FreeTimeline:
             self._early = True
             self._freed.clear()
             found = self._in_order()
+        if found.stuck and seen and self.network.has_circles:
+            return  # accesses are looked at port by port, which says too little where tokens come back
         if found.stuck:
             raise ProfilingError(
                 "deadlock", what="the network does not settle with these channel depths",

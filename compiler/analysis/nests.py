@@ -136,13 +136,17 @@ Statement = Read | Write | Load | StoreFact | Select | Constant | Map | Reduce |
 
 @dataclass(eq=False)
 class NestFacts:
-    """The loop nest. `block_loops` leading loops hand over a block on every block channel once an iteration."""
+    """The loop nest. `block_loops` leading loops hand over a block on every block channel once an iteration.
+
+    Where it stands `in_circle`, an iteration may wait for tokens that come of those that an earlier one writes.
+    """
 
     name: str
     loops: tuple[Loop, ...]
     statements: list[Statement]
     block_loops: int = 0
     bindings: Mapping[str, str] = field(default_factory=dict[str, str])
+    in_circle: bool = False
 
     @property
     def trips(self) -> tuple[int, ...]:
@@ -192,7 +196,9 @@ class _Reader:
         self.values: dict[SSAValue, NestValue] = {}
         self.name = nest_name(op)
         statements = [self._statement(inner) for inner in op.body.block.ops]
-        self.facts = NestFacts(self.name, op.loops.data, statements, op.block_loops.data, bindings_of(op))
+        self.facts = NestFacts(
+            self.name, op.loops.data, statements, op.block_loops.data, bindings_of(op), op.in_circle is not None
+        )
 
     def _statement(self, op: Operation) -> Statement:
         match op:

@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
     IntAttr,
     MemRefType,
     StringAttr,
+    UnitAttr,
     VectorType,
 )
 from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
@@ -60,7 +61,8 @@ __all__ = [
 class NestOp(IRDLOperation):
     """The loop nest. `block_loops` leading loops hand over a block on every block channel once an iteration.
 
-    `bindings` says what operators are built of where a library has a choice: {"arith.addf" = "fabric"}.
+    `bindings` says what operators are built of where a library has a choice: {"arith.addf" = "fabric"}. Of a nest that
+    stands `in_circle`, an iteration may wait for tokens that come of those that an earlier one writes.
     """
 
     name = "nest.nest"
@@ -68,12 +70,13 @@ class NestOp(IRDLOperation):
     loops = prop_def(LoopsAttr)
     block_loops = prop_def(IntAttr, default_value=IntAttr(0))
     bindings = opt_prop_def(DictionaryAttr)
+    in_circle = opt_prop_def(UnitAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
     custom_directives = (NumberFormat,)
     assembly_format = (
         "$sym_name $loops (`block_loops` custom<NumberFormat>($block_loops)^)? (`bindings` $bindings^)? "
-        "attr-dict-with-keyword $body"
+        "(`in_circle` $in_circle^)? attr-dict-with-keyword $body"
     )
 
     def __init__(
@@ -83,10 +86,13 @@ class NestOp(IRDLOperation):
         body: Region,
         block_loops: int = 0,
         bindings: DictionaryAttr | None = None,
+        *,
+        in_circle: bool = False,
     ) -> None:
         super().__init__(
             properties={
                 "sym_name": StringAttr(name),
+                "in_circle": UnitAttr() if in_circle else None,
                 "loops": LoopsAttr(tuple(loops)),
                 "block_loops": IntAttr(block_loops),
                 "bindings": bindings,

@@ -136,13 +136,15 @@ KEPT = 4
 
 
 class Controls:
-    """The controls of a nest, each made once for all stretches that are alike."""
+    """The controls of a nest, each made once for all stretches that are alike; parts of one are made anew."""
 
     def __init__(self, plan: NestPlan) -> None:
         self.plan = plan
         self._known: dict[Any, Stretch] = {}
 
     def of(self, start: int, stop: int) -> Stretch:
+        if not self.plan.is_whole(start, stop):
+            return Stretch(self.plan, start, stop)
         likeness = self.plan.likeness(start, stop)
         found = self._known.pop(likeness, None) or Stretch(self.plan, start, stop)
         self._known[likeness] = found

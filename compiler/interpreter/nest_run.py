@@ -46,11 +46,13 @@ class NestRun:
     """The run of a nest. The next stretch's control is known before its tokens are there."""
 
     def __init__(self, environment: Environment, op: nest.NestOp, task: str) -> None:
-        self.environment = environment
+        self.environment, self.op = environment, op
         self.plan = NestPlan(op, task)
         self.total = op.iterations
         self.controls = Controls(self.plan)
         self.start = 0
+        self.most: int | None = None
+        """Iterations that are tried at once, where tokens come back to the nest."""
         self.control = self.controls.of(0, self.stop)
         self.tables: dict[SSAValue, Array] = {}
         self.first_block = {
@@ -64,7 +66,8 @@ class NestRun:
 
     @property
     def stop(self) -> int:
-        return self.plan.stop(self.start)
+        whole = self.plan.stop(self.start)
+        return whole if self.most is None else min(whole, self.start + self.most)
 
     @property
     def ready(self) -> bool:
@@ -100,7 +103,26 @@ class NestRun:
             else:
                 blocks.release(first + stop // plan.inner)
         self.start = stop
+        if self.most is not None:
+            self.most *= 2
         self.control = self._control()
+
+    def shorten(self) -> bool:
+        """Turn to those iterations whose tokens are there, in a circle of nests. Whether there are any."""
+        if self.op.in_circle is None or self._missing_blocks():
+            return False
+        there = min((self._reaches(channel) for channel in self._missing_tokens()), default=0)
+        if there == 0:
+            return False
+        self.most = there
+        self.control = self._control()
+        return True
+
+    def _reaches(self, channel: SSAValue) -> int:
+        """How many iterations of the stretch a channel has the tokens of."""
+        ops, there = self.plan.reads[channel], self.environment.fifo(channel).count
+        happens = np.stack([self.control.when(op.when) for op in ops], axis=1)
+        return int((happens.sum(axis=1).cumsum() <= there).argmin())
 
     def explain(self) -> PenstockError:
         """Why the nest cannot go on though nobody else can."""

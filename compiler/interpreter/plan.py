@@ -139,12 +139,16 @@ class NestPlan:
         return loop - 1, -(-trip // pieces), inside
 
     def stop(self, start: int) -> int:
-        """Where the stretch ends that begins at an iteration."""
+        """Where the stretch ends that begins at an iteration, which lies at most in the midst of a trip."""
         loop, trips, inside = self.cut_loop
         if inside == self.op.iterations:
             return inside
         trip = self.op.trips[loop]
-        return start + min(trips, trip - start // inside % trip) * inside
+        return start - start % inside + min(trips, trip - start // inside % trip) * inside
+
+    def is_whole(self, start: int, stop: int) -> bool:
+        """Whether a stretch is one of those that the nest is cut into."""
+        return start % self.cut_loop[2] == 0 and stop == self.stop(start)
 
     def counters(self, iteration: int) -> tuple[int, ...]:
         trips = self.op.trips

@@ -131,7 +131,11 @@ def _run_together(tasks: Sequence[_TaskRun]) -> None:
                 moved = True
         if moved:
             continue
-        # Nobody can go on within bounds: a reader needs more tokens than the bounds allow, so they must give way.
+        # In a circle a task may have tokens for some iterations only. Else nobody can go on within bounds: a reader
+        # needs more tokens than these allow, so they must give way.
+        shortened = [task.running.shorten() for task in waiting if not task.running.ready]
+        if any(shortened):
+            continue
         ahead = next((task for task in waiting if task.running.ready), None)
         if ahead is None:
             raise waiting[0].running.explain()

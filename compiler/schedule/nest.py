@@ -92,6 +92,8 @@ class _Scheduler:
             text = f"II = {ii}: loop-carried dependences that share operations"
             bounds = (*bounds, Bound("recurrence", ii, text))
         depth = 1 + max(stage for stage, _ in self.end)
+        if self.facts.in_circle and (alone := self._alone(depth)).ii > 1:
+            ii, bounds = max(ii, alone.ii), (*bounds, alone)
         if self.library.write_in_last_stage:
             for index, step in enumerate(self.steps):
                 if step.kind == "write":
@@ -215,6 +217,18 @@ class _Scheduler:
         return stage if c.held else stage + self.library.memory.store_latency
 
     # -- bounds on the initiation interval
+
+    def _alone(self, depth: int) -> Bound:
+        """In a circle, an iteration that waits for a token must not hold back what an earlier one is to write.
+
+        A pipeline that stops as a whole holds back all that is in it; one that flushes, what has not passed its front.
+        """
+        if self.library.write_in_last_stage:
+            return Bound(
+                "circle", depth, f"II = {depth}: in a circle of streams an iteration ends before the next begins"
+            )
+        front = 1 + max((self.start[i] for i, step in enumerate(self.steps) if step.takes), default=0)
+        return Bound("circle", front, f"II = {front}: in a circle of streams one iteration at a time takes its tokens")
 
     def _all_stand_still(self, users: list[int]) -> bool:
         return all(stands_still(_address(self.steps[i]), self.trips) for i in users)

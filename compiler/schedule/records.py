@@ -17,7 +17,7 @@ PortKind = Literal["stream", "block", "external"]
 class Bound:
     """One lower bound on the initiation interval, and what causes it."""
 
-    kind: Literal["recurrence", "memory ports", "stream ports", "external ports", "pipeline"]
+    kind: Literal["recurrence", "memory ports", "stream ports", "external ports", "pipeline", "circle"]
     ii: int
     reason: str
 

@@ -12,6 +12,7 @@ from penstock.compiler.dialects.injected import Injected
 from penstock.compiler.dialects.stream import TaskOp
 from penstock.compiler.dialects.tasks import ProgramOp
 from penstock.compiler.errors import PenstockError, nearest
+from penstock.compiler.tasks.circles import circular_ports
 from penstock.compiler.tasks.network import Instances, TaskInstance, tokens
 from penstock.compiler.tasks.schedules import CODE, Use, refused
 from penstock.compiler.tasks.source import ProgramText
@@ -33,8 +34,14 @@ def pins_of(body: TaskBody) -> dict[str, StreamEnd]:
 
 def check_bodies(network: Instances) -> None:
     """Every injection's tokens, and that its task can have it; the first mistake at its place."""
+    circles = circular_ports(network) if network.program.bodies else {}
     for one in network.program.bodies:
         instances = [instance for instance in network.instances if instance.task.name == one.task]
+        if any(instance.body in circles for instance in instances):
+            raise network.source.error(
+                one.node, f"{one.task} stands in a circle of streams", "leave out its inject",
+                "a body written by hand does not say when it takes tokens that come of its own",
+            )  # fmt: skip
         _check(network, one, instances)
 
 

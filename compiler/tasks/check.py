@@ -1,13 +1,12 @@
-"""What a program must be as a whole: a writer and a reader a stream, puts as gets, a port a tensor, no circle."""
+"""What a program must be as a whole: a writer and a reader a stream, puts as gets, a port a tensor, no endless wait."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from penstock.compiler.tasks.circles import check_circles
 from penstock.compiler.tasks.network import Instances, TaskInstance, tokens
-from penstock.compiler.tasks.source import TaskError
 from penstock.compiler.tasks.tree import Store, StreamEnd, TaskBody, memories_of, walk
 
 
@@ -37,7 +36,7 @@ def check(network: Instances, *, will_be_mapped: bool = False) -> ChannelEnds:
     ends = _ends(network)
     _check_ends(network, ends)
     _check_tensors(network, of_a_grid=will_be_mapped)
-    check_acyclic(network, ends)
+    check_circles(network)
     return ends
 
 
@@ -119,50 +118,3 @@ def _check_tensors(network: Instances, *, of_a_grid: bool) -> None:
     for name, tensor in network.program.tensors.items():
         if name not in met:
             raise network.source.error(tensor.node, f"no task meets the tensor {name}", "load it, or leave it out")
-
-
-def check_acyclic(network: Instances, ends: ChannelEnds) -> None:
-    """Tasks that wait for each other's tokens in a circle are shown with their lines."""
-    after: dict[TaskInstance, list[tuple[TaskInstance, End]]] = {}
-    for name, (put,) in ends.puts.items():
-        after.setdefault(put.instance, []).append((ends.gets[name][0].instance, put))
-    done: set[TaskInstance] = set()
-    for root in network.instances:
-        if root in done:
-            continue
-        path: list[tuple[TaskInstance, End | None]] = [(root, None)]
-        iterators = [iter(after.get(root, ()))]
-        on_path = {root}
-        while iterators:
-            step = next(iterators[-1], None)
-            if step is None:
-                iterators.pop()
-                finished, _ = path.pop()
-                on_path.discard(finished)
-                done.add(finished)
-                continue
-            goal, put = step
-            if goal in on_path:
-                raise _circle(
-                    network, [end for _, end in [*path[[p for p, _ in path].index(goal) + 1 :]] if end] + [put]
-                )
-            if goal not in done:
-                path.append((goal, put))
-                on_path.add(goal)
-                iterators.append(iter(after.get(goal, ())))
-
-
-def _circle(network: Instances, ends: Iterable[End]) -> TaskError:
-    """Streams that lead back to where they come from. Each task is one pipeline, which cannot wait for itself."""
-    ends = list(ends)
-    steps = [
-        f"{end.instance.name} puts {end.instance.channels[end.port]} ({network.source.line_of(end.node)})"
-        for end in ends
-    ]
-    shown = " → ".join(steps[:8])
-    return network.source.error(
-        ends[0].node,
-        f"streams lead in a circle: {shown}",
-        "let tokens flow one way, or keep the state in one task",
-        "circles of streams are not built yet, whether they stop or not",
-    )

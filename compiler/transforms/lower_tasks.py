@@ -19,15 +19,17 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.layout import Layout
 from penstock.compiler.names import c_name
 from penstock.compiler.platforms import Platform, load_platform
+from penstock.compiler.tasks.circles import circular_ports
 from penstock.compiler.tasks.lowering.nests import TaskNests, build_nests, tensor_place
 from penstock.compiler.tasks.lowering.scalars import shape_of, type_of
 from penstock.compiler.tasks.mapping.apply import elements
 from penstock.compiler.tasks.network import Instances, TaskInstance
 from penstock.compiler.tasks.opened import network_of
-from penstock.compiler.tasks.tree import TaskBody
+from penstock.compiler.tasks.tree import Put, TaskBody, walk
 from penstock.compiler.tasks.words import tensor_words
 from penstock.compiler.transforms.passes import Level, ModulePass
 from penstock.compiler.transforms.write_nests import write_nests
+from penstock.compiler.writers_first import writers_first
 
 TOP = "penstock_top"
 
@@ -58,13 +60,22 @@ def nests_of(network: Instances, *, arrays: bool) -> Iterator[tuple[TaskBody, Ta
     words = tensor_words(network)
     streams = {name: one.kind for name, one in network.program.streams.items()}
     tensors = {name: one.kind for name, one in network.program.tensors.items()}
+    circles = circular_ports(network)
     for body in network.bodies:
-        yield body, build_nests(network.source, body, words, streams, tensors, arrays=arrays)
+        circle = circles.get(body, frozenset())
+        yield body, build_nests(network.source, body, words, streams, tensors, arrays=arrays, circle=circle)
 
 
 def body_language(platform: Platform) -> BodyLanguage:
     """What bodies that are written by hand are written in, to be built on a platform."""
     return "systemverilog" if platform.family.route == "open" else "cpp"
+
+
+def _writers_first(instances: tuple[TaskInstance, ...]) -> list[TaskInstance]:
+    """In the order of the data, which C simulation runs them in."""
+    writers = {one.channels[s.port]: one for one in instances for s in walk(one.body.statements) if isinstance(s, Put)}
+    sources = {one: {writers.get(name, one) for name in one.channels.values()} - {one} for one in instances}
+    return [one for group in writers_first(sources) for one in group]
 
 
 class _Writer:
@@ -87,7 +98,8 @@ class _Writer:
             packed = None if word is None or self.arrays else Layout(kind.shape, word)
             layouts.append(LayoutAttr.of(packed) if packed else None)
         channels = {name: self._channel(name) for one in instances for name in one.channels.values()}
-        tasks = [self._task(one, tensors, {name: op.result for name, op in channels.items()}) for one in instances]
+        results = {name: op.result for name, op in channels.items()}
+        tasks = [self._task(one, tensors, results) for one in _writers_first(instances)]
         top.add_ops([*channels.values(), *tasks])
         names, labels = (ArrayAttr([StringAttr(s) for s in texts]) for texts in (tensors, kinds))
         return ModuleOp([stream.TopOp(TOP, names, labels, Region(top), layouts)])

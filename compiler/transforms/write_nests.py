@@ -31,7 +31,9 @@ class _Writer:
             block.add_op(self._statement(statement))
         chosen = DictionaryAttr({name: StringAttr(choice) for name, choice in facts.bindings.items()})
         bindings = chosen if facts.bindings else None
-        return nest.NestOp(facts.name, facts.loops, Region(block), facts.block_loops, bindings)
+        return nest.NestOp(
+            facts.name, facts.loops, Region(block), facts.block_loops, bindings, in_circle=facts.in_circle
+        )
 
     def _statement(self, statement: fact.Statement) -> Operation:
         values = self.values

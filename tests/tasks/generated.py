@@ -56,6 +56,7 @@ class Generator:
     """Makes one program. `seed` decides all of it."""
 
     def __init__(self, seed: int) -> None:
+        self.seed = seed
         self.random, self.made, self.count = random.Random(seed), Generated(), 0
         self.numbers = np.random.default_rng(seed)
         self.open: list[Stream] = []
@@ -72,6 +73,8 @@ class Generator:
                 self._join()
             else:
                 self.random.choice(stages)(self._taken())
+        if self.seed % 3 == 0:
+            self.random.choice((self._asked, self._fed_back))(self._taken())
         while len(self.open) > 2:
             self._join()
         for one in self.open:
@@ -273,6 +276,46 @@ class Generator:
         kind = f"int32[{', '.join(map(str, one.tile))}]" if one.tile else "int32"
         body = [f"total += {one.name}.get()", f"{out.name}.put(total)"]
         self._task([f"total: {kind} = 0", *self._rounds(len(one), body)])
+        self.open.append(out)
+
+    def _asked(self, one: Stream) -> None:
+        """Each token goes to another task, and what comes of it is waited for: in its round, or some rounds later."""
+        text, value = self._value("y", one.tokens)
+        ask, answer = self._stream(one.kind, one.tokens), self._stream("int32", value)
+        out = self._stream("int32", wrapped(value.astype(np.int64) * 3, "i32"))
+        n, ahead = len(one), self.random.choice((0, 0, 1, 2))
+        put, get = f"{ask.name}.put({one.name}.get())", f"{out.name}.put({answer.name}.get() * 3)"
+        if ahead:
+            steps = [f"if i < {n}:", f"    {put}", f"if i >= {ahead}:", f"    {get}"]
+            body = [f"for i in range({n + ahead}):", *(f"    {line}" for line in steps)]
+        else:
+            body = self._rounds(n, [put, get])
+        tasks = [body, self._rounds(n, [f"y = {ask.name}.get()", f"{answer.name}.put({text})"])]
+        for task in tasks if self.random.random() < 0.5 else tasks[::-1]:
+            self._task(task)
+        self.open.append(out)
+
+    def _fed_back(self, one: Stream) -> None:
+        """What comes of each token is needed for the next, by way of another task, which puts the first."""
+        one = self._summed(one)
+        if len(one) == 1:
+            self._map(one)
+            return
+        state, found = np.int64(7), list[Array]()
+        for token in one.tokens:
+            found.append(wrapped(state * 3 + token, "i32"))
+            state = found[-1].astype(np.int64) >> 1
+        tokens = np.array(found, np.int32)
+        there, back, out = (self._stream("int32", tokens) for _ in range(3))
+        n = len(one)
+        tasks = [
+            [f"for i in range({n}):", f"    z = {back.name}.get() * 3 + {one.name}.get()", f"    {out.name}.put(z)",
+             f"    if i + 1 < {n}:", f"        {there.name}.put(z)"],
+            [f"for i in range({n}):", "    if i == 0:", f"        {back.name}.put(7)", "    else:",
+             f"        {back.name}.put({there.name}.get() >> 1)"],
+        ]  # fmt: skip
+        for task in tasks if self.random.random() < 0.5 else tasks[::-1]:
+            self._task(task)
         self.open.append(out)
 
     def _lanes(self, one: Stream) -> None:

@@ -88,12 +88,12 @@ def _crossed(lines: list[str], chosen: random.Random) -> Spoilt:
     if chosen.random() < 0.5:
         body = [f"@task(grid=({size},))", "def around(g):", f"    for i in range({rounds}):"]
         body += [f"        ring[(g + 1) % {size}].put(ring[g].get())"]
-        return _more(lines, [f"ring = Stream[int8][{size}]"], body, "crossed waits", "circle")
+        return _more(lines, [f"ring = Stream[int8][{size}]"], body, "crossed waits", "wait for each other")
     body: list[str] = []
     for number in range(size):
         body += ["@task", f"def around{number}():", f"    for i in range({rounds}):"]
         body += [f"        ring[{(number + 1) % size}].put(ring[{number}].get())", ""]
-    return _more(lines, [f"ring = Stream[int8][{size}]"], body[:-1], "crossed waits", "circle")
+    return _more(lines, [f"ring = Stream[int8][{size}]"], body[:-1], "crossed waits", "wait for each other")
 
 
 def _shard(lines: list[str], chosen: random.Random) -> Spoilt:

@@ -96,7 +96,7 @@ def p(A: int8[8], B: int32[8]):
         for i in range(8):
             B[i] = u.get() + t.get()
 """
-    with pytest.raises(PenstockError, match="lead in a circle"):
+    with pytest.raises(PenstockError, match="stands in a circle"):
         elements(read(text), ("chain(ends, last)",))
     mapped_equals_its_text(read(text), ("chain(ends, middle)", "chain(ends_middle, last)"))
 

@@ -36,7 +36,7 @@ WRONG = {
     "a circle": (
         LOAD + STORE + "\n    @task\n    def f():\n        t[0].put(t[1].get())\n\n    @task\n    def g():\n"
         "        t[1].put(t[0].get())",
-        "streams lead in a circle", "t[",
+        "tasks wait for each other for ever: f waits for t_1", "t[1].get",
     ),
     "too far": (LOAD.replace("A[i]", "A[i + 1]") + STORE, "index 0 reaches 1 to 8", "A[i + 1]"),
     "a loop without end": (

@@ -12,6 +12,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from penstock.compiler.arrays import Array
+from penstock.compiler.backend.hls.circles import circles_of
 from penstock.compiler.backend.hls.link import LinkTarget, link_files
 from penstock.compiler.backend.hls.notes import Notes
 from penstock.compiler.backend.hls.ports import BorderShapes, TopPort, interface_of, ports_of
@@ -69,6 +70,8 @@ def emit_hls(
         folder / "interface.json": json.dumps(interface_of(top, ports, valid), indent=1) + "\n",
         **{csim / "include" / name: _include(name) for name in CSIM_HEADERS},
     }
+    if circles_of(top):
+        files[hls / "together.h"] = _include("together.h")
     files |= {folder / "link" / name: text for name, text in (link_files(top, ports, link) if link else {}).items()}
     for path, text in files.items():
         path.parent.mkdir(exist_ok=True)

@@ -13,6 +13,7 @@ from xdsl.ir import SSAValue
 
 from penstock.compiler.backend.hls import pragmas
 from penstock.compiler.backend.hls.arrays_cpp import memory_declaration
+from penstock.compiler.backend.hls.circles import Circle, circles_of
 from penstock.compiler.backend.hls.lines import CppLines
 from penstock.compiler.backend.hls.names_cpp import cpp_names
 from penstock.compiler.backend.hls.nest_cpp import NestCpp
@@ -38,6 +39,12 @@ _HEAD = (
     "#endif",
     "#endif",
 )
+_TOGETHER = (
+    "#ifndef __SYNTHESIS__",
+    "// Some tasks wait for each other's tokens in a circle: C simulation runs these side by side.",
+    '#include "together.h"',
+    "#endif",
+)
 _BLOCKS = "hls::stream_of_blocks"
 ChannelDeclaration = stream.StreamOp | stream.BlocksOp
 
@@ -59,6 +66,7 @@ class _TopEmitter:
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     roms: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     out: CppLines = field(default_factory=CppLines)
+    together: dict[stream.TaskOp, Circle] = field(default_factory=dict[stream.TaskOp, Circle])
 
     def emit(self) -> str:
         out, operations = self.out, self.top.body.block.ops
@@ -69,7 +77,8 @@ class _TopEmitter:
         tasks = [op for op in operations if isinstance(op, stream.TaskOp)]
         groups = {task.group.data: [t for t in tasks if t.group == task.group] for task in tasks}
         self._file_head(tasks)
-        out.add(*_HEAD, "")
+        self.together = {task: circle for circle in circles_of(self.top) for task in circle}
+        out.add(*(_TOGETHER if self.together else ()), *_HEAD, "")
         for channel in channels:
             if isinstance(channel, stream.BlocksOp):
                 out.add(f"typedef {memory_declaration(channel, self.names[channel.result] + '_t')};")
@@ -131,8 +140,13 @@ class _TopEmitter:
         self.out.add(pragmas.DATAFLOW)
         for channel in channels:
             self._channel(channel)
-        for task in tasks:
-            self.out.add(f"{task.sym_name.data}({', '.join(self.names[v] for v in self._used(task))});")
+        for group in dict.fromkeys(self.together.get(task, (task,)) for task in tasks):
+            calls = [f"{task.sym_name.data}({', '.join(self.names[v] for v in self._used(task))});" for task in group]
+            if len(group) == 1:
+                self.out.add(*calls)
+                continue
+            self.out.add("#ifdef __SYNTHESIS__", *calls, "#else", "pk::together({")
+            self.out.add(*(f"    [&] {{ {call} }}," for call in calls), "});", "#endif")
 
     def _channel(self, channel: ChannelDeclaration) -> None:
         name = self.names[channel.result]

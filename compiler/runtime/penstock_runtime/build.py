@@ -16,7 +16,7 @@ from .package import Package
 
 COMPILERS = ("g++", "c++", "clang++")
 # No fused multiply-add: it rounds once where the accelerator rounds twice.
-FLAGS = ("-std=c++14", "-O1", "-ffp-contract=off", "-shared", "-fPIC")
+FLAGS = ("-std=c++14", "-O1", "-ffp-contract=off", "-pthread", "-shared", "-fPIC")
 TIMEOUT_SECONDS = 900
 
 

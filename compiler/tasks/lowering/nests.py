@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -61,14 +61,18 @@ def build_nests(
     tensor_kinds: Mapping[str, TileKind],
     *,
     arrays: bool,
+    circle: Collection[StreamEnd] = (),
 ) -> TaskNests:
-    """The nests of a body. `kinds` are of the streams, by name; with `arrays`, tensors lie on the chip."""
-    flattened = flatten(source, body)
+    """The nests of a body. `kinds` are of the streams, by name; with `arrays`, tensors lie on the chip.
+
+    The ports in `circle` are those through which its tokens may come back to it.
+    """
+    flattened = flatten(source, body, circle)
     if (less := without_unseen(body, flattened)) is not None:
-        body, flattened = less, flatten(source, less)
-    first = _Builder(body, flattened, words, kinds, tensor_kinds, arrays)
+        body, flattened = less, flatten(source, less, circle)
+    first = _Builder(body, flattened, words, kinds, tensor_kinds, arrays, circle)
     first.build(set())
-    builder = _Builder(body, flattened, words, kinds, tensor_kinds, arrays)
+    builder = _Builder(body, flattened, words, kinds, tensor_kinds, arrays, circle)
     return TaskNests(builder.build(first.carried), builder.ports, builder.tensors)
 
 
@@ -80,6 +84,7 @@ class _Builder:
     kinds: Mapping[str, TileKind]
     tensor_kinds: Mapping[str, TileKind]
     arrays: bool
+    circle: Collection[StreamEnd]
     ports: dict[StreamEnd, Place] = field(default_factory=dict[StreamEnd, Place])
     tensors: dict[str, Place] = field(default_factory=dict[str, Place])
     own: dict[Memory, Place] = field(default_factory=dict[Memory, Place])
@@ -152,7 +157,10 @@ class _NestBuilder:
         loops = [Loop(f"r{i}_{c_name(names[loop])}", trips[loop]) for i, loop in enumerate(self.flat.loops)] or [
             Loop("once", 1)
         ]
-        return NestFacts(name, tuple(loops), self.statements)
+        in_circle = any(
+            isinstance(one, tree.Get | tree.Put) and one.port in self.task.circle for _, one in self.flat.items
+        )
+        return NestFacts(name, tuple(loops), self.statements, in_circle=in_circle)
 
     # -- statements
 

@@ -6,13 +6,13 @@ the same rounds, else one after the other in a single count.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.compiler.tasks.affine import Affine, Test, Tests
 from penstock.compiler.tasks.lowering.turns import in_turns, merged
 from penstock.compiler.tasks.source import ProgramText
-from penstock.compiler.tasks.tree import Assign, Fetch, For, Get, Put, Simple, Stmt, Store, TaskBody, When
+from penstock.compiler.tasks.tree import Assign, Fetch, For, Get, Put, Simple, Stmt, Store, StreamEnd, TaskBody, When
 
 
 @dataclass(eq=False)
@@ -32,8 +32,9 @@ class Flattened:
     names: dict[int, str]
 
 
-def flatten(source: ProgramText, body: TaskBody) -> Flattened:
-    flattener = _Flattener(source, dict(body.trips), dict(body.names))
+def flatten(source: ProgramText, body: TaskBody, circle: Collection[StreamEnd] = ()) -> Flattened:
+    """The nests of a body, of which some ports may lie in a circle."""
+    flattener = _Flattener(source, dict(body.trips), dict(body.names), circle)
     return Flattened(flattener.nests(body.statements), flattener.trips, flattener.names)
 
 
@@ -48,6 +49,7 @@ class _Flattener:
     source: ProgramText
     trips: dict[int, int]
     names: dict[int, str]
+    circle: Collection[StreamEnd]
 
     def nests(self, statements: Sequence[Stmt]) -> list[FlatNest]:
         """One nest for each outermost loop; what stands beside it goes in."""
@@ -64,7 +66,7 @@ class _Flattener:
     def _alone(self, nest: FlatNest) -> FlatNest:
         """With at most one access to a channel a round."""
         loop = max(self.trips, default=-1) + 1
-        items, count = in_turns(merged(nest.items), loop)
+        items, count = in_turns(merged(nest.items, self.circle), loop, self.circle)
         if count == 1:
             return FlatNest(nest.loops, items)
         self.trips[loop], self.names[loop] = count, "turn"

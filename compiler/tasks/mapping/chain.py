@@ -12,9 +12,9 @@ from math import prod
 
 from penstock.compiler.tasks.affine import Affine, Tests
 from penstock.compiler.tasks.kinds import TileKind
-from penstock.compiler.tasks.mapping.order import MOST_STEPS, passes
 from penstock.compiler.tasks.mapping.rewriting import Renaming
 from penstock.compiler.tasks.network import TaskInstance
+from penstock.compiler.tasks.passes import MOST_STEPS, passes
 from penstock.compiler.tasks.schedules import Chain, refused
 from penstock.compiler.tasks.tree import (
     Assign,
@@ -43,6 +43,8 @@ def chained(step: Chain, first: TaskInstance, second: TaskInstance) -> TaskInsta
     inner = {port: ends[name] for port, name in second.channels.items() if name in ends}
     pairs = {moved.ports[port]: (other, f".token{n}") for n, (port, other) in enumerate(inner.items())}
     kinds = {one.port: one.kind for one in walk(second.body.statements) if isinstance(one, Get)}
+    if not inner.keys() <= kinds.keys():
+        raise refused(step, f"{first.name} and {second.name} wait for each other in a circle")
     kept = {other: kinds[port] for port, other in inner.items()}
     one, two = first.body.statements, moved.renaming.statements(second.body.statements)
     arrays = dict(first.body.arrays) | {m.name: m for m in moved.renaming.memories.values()}

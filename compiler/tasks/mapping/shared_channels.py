@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.compiler.tasks.mapping.order import passes
 from penstock.compiler.tasks.mapping.rewriting import Renaming, same_value
 from penstock.compiler.tasks.network import TaskInstance
+from penstock.compiler.tasks.passes import passes
 from penstock.compiler.tasks.tree import For, Get, Put, Stmt, StreamEnd, TaskBody, When, walk
 
 

@@ -10,13 +10,13 @@ MOST_STEPS = 1 << 16
 """Statements that are looked at; of longer orders nothing is known."""
 
 
-def passes(statements: Sequence[Stmt]) -> list[tuple[StreamEnd, bool]] | None:
+def passes(statements: Sequence[Stmt], most: int = MOST_STEPS) -> list[tuple[StreamEnd, bool]] | None:
     """The ports that tokens pass, in order, and whether they are put; None where that takes too long to see."""
     found: list[tuple[StreamEnd, bool]] = []
     for count, (port, puts) in enumerate(_walk(statements, {})):
         if port is not None:
             found.append((port, puts))
-        if count > MOST_STEPS:
+        if count > most:
             return None
     return found
 
