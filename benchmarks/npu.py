@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.registry import Value
-from penstock.compiler.mesh.description import FOLDER, load_machine, machine_of, module_of_toml
+from penstock.compiler.mesh.description import load_machine, machine_of, module_of_toml
 from penstock.compiler.mesh.machine import Machine
 from penstock.compiler.mesh.planner import DEFAULT_TOP, Planned, Reuse, plan_programs
+from penstock.compiler.mesh.shipped import FOLDER
 from penstock.compiler.mesh.triton.blocks import programs_of
 from penstock.compiler.mesh.triton.read import open_kernel
 from penstock.compiler.tasks.source import ProgramText

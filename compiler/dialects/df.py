@@ -74,6 +74,11 @@ def _positive(where: str, **values: float) -> None:
             raise VerifyException(f"{where}: {name} is {value:g}; it must be more than 0")
 
 
+def _not_negative(where: str, start: float) -> None:
+    if not 0 <= start < float("inf"):
+        raise VerifyException(f"{where}: start is {start:g}; it must be 0 or more cycles")
+
+
 @irdl_op_definition
 class SpatialDimOp(IRDLOperation):
     """A dim of so many places."""
@@ -123,8 +128,7 @@ class _UnitOp(IRDLOperation):
         if len(self.dims()) != wanted:
             raise VerifyException(f"{where}: its shape has {len(self.dims())} dims; {self.name} has {wanted}")
         _positive(where, cycles=self.cycles.value.data, **{f"shape[{i}]": size for i, size in enumerate(self.dims())})
-        if self.start.value.data < 0:
-            raise VerifyException(f"{where}: start is less than 0")
+        _not_negative(where, self.start.value.data)
         unknown = [name for name in self.number_types() if name not in NUMBERS]
         if unknown:
             raise VerifyException(f"{where}: {unknown[0]!r} is no number type; known are {', '.join(NUMBERS)}")
@@ -247,8 +251,7 @@ class InterconnectsOp(IRDLOperation):
 
     def verify_(self) -> None:
         _positive(f"link {self.label.data}", bandwidth=self.bandwidth.value.data)
-        if self.start.value.data < 0:
-            raise VerifyException(f"link {self.label.data}: start is less than 0")
+        _not_negative(f"link {self.label.data}", self.start.value.data)
 
 
 UNITS: dict[str, type[_UnitOp]] = {"mat": MatOp, "vec": VecOp, "scalar": ScalarOp}

@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 
 from penstock.compiler.errors import PenstockError, nearest
-from penstock.compiler.mesh.description import load_machine, machine_names
+from penstock.compiler.mesh.description import load_machine
 from penstock.compiler.mesh.overlay.program import OverlayProgram
 from penstock.compiler.mesh.planner import DEFAULT_TOP
 from penstock.compiler.mesh.readable import drawn_of
+from penstock.compiler.mesh.shipped import machine_names
 from penstock.compiler.mesh.traffic import Traffic
 from penstock.compiler.mesh.triton.blocks import given_value, plan_kernel
 from penstock.compiler.mesh.triton.read import KernelFile, open_kernel

