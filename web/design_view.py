@@ -21,6 +21,8 @@ from penstock.web.text import Document
 from penstock.web.treemap import TreemapArea, lay_out
 
 MOST_ROWS = 400
+LARGE = 60
+"""Layers."""
 MOST_ELEMENTS = 256
 _FREE = "free"
 
@@ -111,6 +113,11 @@ class DesignView:
     mapping: tuple[str, ...]
     elements: tuple[Document, ...]
     """Of a task program whose instances share some."""
+
+    @property
+    def is_large(self) -> bool:
+        """Its long tables are laid out when they come into sight."""
+        return len(self.flow.nodes) > LARGE
 
     @property
     def shown_elements(self) -> tuple[Document, ...]:

@@ -64,13 +64,13 @@ def fields_of(report: Document, flow: FlowGraph, key: str, run: Document | None)
                 found.append(ChangeField(kind, key, position, f"{name} of d{position} ({trips:,})", size, now, trips))
     depths: Document = changed.get("fifo_depths", {})
     for edges, way in zip(neighbours(flow, key), ("from", "to"), strict=True):
-        for edge in edges:
+        others = [edge.source if way == "from" else edge.target for edge in edges]
+        for edge, other in zip(edges, others, strict=True):
             if edge.depth is not None:
-                other = edge.source if way == "from" else edge.target
                 now = depths.get(edge.name, edge.depth)
-                found.append(
-                    ChangeField("depth", edge.name, 0, f"depth of the FIFO {way} {other}", edge.depth, now, 1 << 20)
-                )
+                which = f", {edge.name}" if others.count(other) > 1 else ""  # as instances of one task have
+                label = f"depth of the FIFO {way} {other}{which}"
+                found.append(ChangeField("depth", edge.name, 0, label, edge.depth, now, 1 << 20))
     return tuple(found)
 
 

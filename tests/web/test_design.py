@@ -20,6 +20,7 @@ from penstock.web.dataflow_view import HELPERS, group_of, view_dataflow
 from penstock.web.design_view import view_design, view_kernel
 from penstock.web.memory_map import view_memory_map
 from penstock.web.treemap import lay_out
+from penstock.web.what_if_view import fields_of
 from tests.api.seeding import Seeder
 from tests.web.reports import report_of
 
@@ -170,6 +171,16 @@ def test_what_moves_a_tensor_shows_the_line_that_makes_it() -> None:
     shown = view_kernel(report, flow, "convert.blocks.0.layer1.group1", {})
     assert shown is not None
     assert (shown.lines_of, [line.where for line in shown.lines]) == ("blocks.0.layer1", ["net.py:13"])
+
+
+def test_fifos_between_the_same_two_are_told_apart() -> None:
+    report = report_of(3)
+    second = {**report["design"]["channels"][1], "name": "rows_1"}
+    report["design"]["channels"].append(second)
+    labels = [one.label for one in fields_of(report, view_dataflow(report), "blocks.0.layer0", None)]
+    assert "depth of the FIFO from x" in labels
+    assert "depth of the FIFO to blocks.0.layer1, rows_1" in labels
+    assert "depth of the FIFO to blocks.0.layer1, blocks_0_layer0__blocks_0_layer1" in labels
 
 
 def test_the_memory_map_has_each_tensor_in_its_bank_and_each_memory_of_its_kind() -> None:
