@@ -16,7 +16,7 @@ from typing import Any
 from penstock.db.claiming import begun
 from penstock.db.database import Transaction
 from penstock.db.schema.records import Json, NewArtifact, NewStep, Run, Step, TrialSummary
-from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState, TransitionRefusedError
+from penstock.db.schema.states import RUN_GOING, RUN_TERMINAL, RunState, StepState, TransitionRefusedError
 
 # Hand-backs do not count as attempts; so many claims of one step mean that something else is wrong.
 _CLAIMS_ALLOWED = 50
@@ -24,8 +24,6 @@ WORKER_LOST = "worker-lost"
 LOSSES_ALLOWED = 12
 """Workers that a step may lose without evidence against it: one that kills them in a way nobody sees ends here."""
 _LONGEST_DELAY = 60.0
-
-_GOING = (RunState.QUEUED, RunState.RUNNING)
 
 
 class GraphError(ValueError):
@@ -91,7 +89,7 @@ def begin_run(
 def cancel_run(tx: Transaction, run_id: str) -> Run | None:
     """Stop a run: what waits is cancelled now, what runs is asked to stop. A run that is over stays so."""
     run = tx.runs.lock(run_id)
-    if run is None or run.state not in _GOING:
+    if run is None or run.state not in RUN_GOING:
         return run
     tx.runs.transition("cancel", run_id)
     _stop_steps(tx, run_id)
@@ -102,7 +100,7 @@ def cancel_run(tx: Transaction, run_id: str) -> Run | None:
 def pause_run(tx: Transaction, run_id: str) -> Run | None:
     """Start no further trial; those that run end as they would. A run that is over or stopping stays as it is."""
     run = tx.runs.lock(run_id)
-    if run is None or run.state not in _GOING:
+    if run is None or run.state not in RUN_GOING:
         return run
     tx.runs.set_paused(run_id, True)
     return tx.runs.get(run_id)

@@ -22,6 +22,8 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 }
 """`in` has a number whose bits say of each counter whether it holds; so there are at most `MOST_LISTED` of them."""
 MOST_LISTED = 62
+SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
+"""The comparisons that C++ and SystemVerilog write with a sign."""
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from penstock.compiler.frontend.hand_over import ORIGIN
 from penstock.compiler.frontend.origins import Origin
 from penstock.compiler.names import Names
 from penstock.compiler.places import WrittenPlace
+from penstock.compiler.transforms.check_canonical import SOURCE
+from penstock.compiler.transforms.editor import LAYER
 
-LAYER = "penstock.layer"
-SOURCE = "penstock.source"
 _COMPOSITE = {"linear", "addmm", "convolution"}
 _PRODUCTS = {"mm", "bmm", "matmul"}
 

@@ -22,6 +22,7 @@ from penstock.compiler.frontend.onnx_external import with_external_data
 from penstock.compiler.frontend.onnx_floats import in_float32
 from penstock.compiler.frontend.onnx_quantised import QONNX_DOMAINS, QONNX_VERSIONS
 from penstock.compiler.frontend.onnx_walk import all_nodes, all_tensors
+from penstock.compiler.frontend.onnx_written_out import DEFAULT_DOMAINS
 from penstock.compiler.reference import OnnxReference, check_file
 
 MOST_BYTES = 2 << 30
@@ -29,7 +30,6 @@ MOST_BYTES = 2 << 30
 MOST_ELEMENTS = 1 << 28
 """Of one tensor: a gibibyte in float32."""
 OLDEST_OPSET, CONVERTED_TO = 7, 17
-_DEFAULT_DOMAINS = ("", "ai.onnx")
 _INPUT_TYPES: dict[int, np.dtype[Any]] = {
     onnx.TensorProto.FLOAT: np.dtype(np.float32),
     onnx.TensorProto.INT64: np.dtype(np.int64),
@@ -139,7 +139,7 @@ def _parse(path: Path) -> onnx.ModelProto:
 def _at_a_known_version(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     """The operators' meaning depends on the version that a model names; old ones are brought up to a later one."""
     newest = onnx.defs.onnx_opset_version()
-    versions = [entry.version for entry in model.opset_import if entry.domain in _DEFAULT_DOMAINS]
+    versions = [entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
     version = versions[0] if versions else 0
     if not OLDEST_OPSET <= version <= newest:
         raise _refused(

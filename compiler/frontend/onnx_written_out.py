@@ -25,7 +25,7 @@ MOST_NODES = 20_000
 """That may come of branches, loops and functions, whatever stands in them."""
 _MOST_DEEP = 32
 _GRAPHS = ("If", "Loop", "Scan")
-_DEFAULT_DOMAINS = ("", "ai.onnx")
+DEFAULT_DOMAINS = ("", "ai.onnx")
 
 
 @dataclass
@@ -40,7 +40,7 @@ class WritingOut:
     deep: list[str] = field(default_factory=list[str])
 
     def holds_nodes(self, node: onnx.NodeProto) -> bool:
-        if node.domain in _DEFAULT_DOMAINS and node.op_type in _GRAPHS:
+        if node.domain in DEFAULT_DOMAINS and node.op_type in _GRAPHS:
             return True
         return (node.domain, node.op_type) in self.functions
 

@@ -20,7 +20,7 @@ _NAMES = {
     "sin": "math.sin", "cos": "math.cos", "pow": "math.powf", "toint": "arith.fptosi", "fromint": "arith.sitofp",
     "recip": "reciprocal",
 }  # fmt: skip
-_REAL = ("half", "float", "double")
+REAL = ("half", "float", "double")
 # ns at 32 bits of combinational operators, as schedules of the tool print them for this family
 _CHAINED = {"add": 0.88, "sub": 0.88, "compare": 0.85, "select": 0.35, "logic": 0.29, "not": 0.0, "and": 0.29,
             "or": 0.29, "xor": 0.29, "shl": 1.0, "shr": 1.0, "negate": 0.29, "abs": 0.0}  # fmt: skip
@@ -53,7 +53,7 @@ class Delays:
         if is_division(node):
             return self.library.find("arith.divsi", max(width_of(arg)[0] for arg in node.args))
         name = _NAMES.get(node.op)
-        if name is None or (node.kind not in _REAL and node.op not in ("fcompare", "toint")):
+        if name is None or (node.kind not in REAL and node.op not in ("fcompare", "toint")):
             return None
         if node.op == "div" and node.args[0].value == 1.0 and node.kind == "float":
             name = "reciprocal"

@@ -17,9 +17,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.types import integer_width
+from penstock.compiler.hls_in.delays import REAL
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.integers import wrapped
 from penstock.compiler.hls_in.storage import NumberKind
+from penstock.compiler.scalars.operations import PREDICATES
 
 _FLOAT: dict[str, Callable[..., Operation]] = {
     "add": arith.AddfOp, "sub": arith.SubfOp, "mul": arith.MulfOp, "div": arith.DivfOp,
@@ -38,8 +40,6 @@ _FUNCTION: dict[str, Callable[[SSAValue], Operation]] = {
 }  # fmt: skip
 Signed = tuple[SSAValue, bool]
 """A scalar, and whether it has a sign if it is an integer."""
-_PREDICATES = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
-_REAL = ("half", "float", "double")
 
 
 def type_of(kind: NumberKind, bits: int) -> Attribute | None:
@@ -82,7 +82,7 @@ def body_of(node: KernelValue, arguments: list[Attribute], result: Attribute) ->
 
 def _compute(block: Block, node: KernelValue, given: list[Signed], result: Attribute) -> SSAValue | None:
     if node.op in _INTEGER or node.op in _FLOAT:
-        table = _FLOAT if node.kind in _REAL else _INTEGER
+        table = _FLOAT if node.kind in REAL else _INTEGER
         if node.op not in table:
             return None
         if table is _INTEGER and not node.signed:
@@ -104,7 +104,7 @@ def _compute(block: Block, node: KernelValue, given: list[Signed], result: Attri
         return _add(block, arith.SelectOp(values[0], cast(block, given[1], result), cast(block, given[2], result)))
     if node.op in ("widen", "narrow", "convert", "fromint", "toint"):
         return cast(block, given[0], result, node.signed)
-    if node.op in _FUNCTION and node.kind in _REAL:
+    if node.op in _FUNCTION and node.kind in REAL:
         return _add(block, _FUNCTION[node.op](cast(block, given[0], result)))
     if node.op == "abs":
         return _add(block, math.AbsIOp(cast(block, given[0], result)))
@@ -142,7 +142,7 @@ def _compared(block: Block, node: KernelValue, left: Signed, right: Signed) -> S
     """Integers with and without signs are compared as what they are: C++'s own conversions came before."""
     wide: Attribute = max((left[0].type, right[0].type), key=_rank)
     signed = left[1] or right[1]
-    name = _PREDICATES[node.comparison]
+    name = PREDICATES[node.comparison]
     bits = integer_width(wide)
     if bits is not None and bits > 1:
         room = signed and any(not s and value.type == wide for value, s in (left, right))

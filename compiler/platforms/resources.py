@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
-RESOURCE_NAMES = ("lut", "ff", "dsp", "bram18", "uram")
+RESOURCE_LABELS = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram18": "BRAM18", "uram": "URAM"}
+"""What people read of each."""
+RESOURCE_NAMES = tuple(RESOURCE_LABELS)
 
 BRAM18_BITS, URAM_BITS = 18 * 1024, 288 * 1024
 

@@ -92,19 +92,20 @@ def _function(
 
 
 _INFIX = "{{0}} {} {{1}}"
-_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+PREDICATES = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+"""What a comparison that a source writes is called; of signed integers, where signs matter, behind an s."""
 _ORDERED = ("==", ">", ">=", "<", "<=", "!=")
 _UNORDERED = _call("unordered")
 _COMPARED_FLOATS = (
     "false", *(f"({_INFIX.format(sign)}) && !{_UNORDERED}" for sign in _ORDERED), f"!{_UNORDERED}",
     *(f"({_INFIX.format(sign)}) || {_UNORDERED}" for sign in _ORDERED), _UNORDERED, "true",
 )  # fmt: skip
-_COMPARED_INTEGERS = (*map(_INFIX.format, _COMPARISONS), *map(_call, ("ult", "ule", "ugt", "uge")))
+_COMPARED_INTEGERS = (*map(_INFIX.format, PREDICATES), *map(_call, ("ult", "ule", "ugt", "uge")))
 
-_MULT18 = ("ecp5_mult18.sv", "mult18.sv")
-_EXP = (*_MULT18, "exp2_polynomial.sv")
-_ODD = (*_MULT18, "significand_product.sv", "tanh_polynomial.sv", "erf_polynomial.sv")
-_LOG = (*_MULT18, "significand_product.sv", "log_polynomial.sv", "log2_polynomial.sv")
+MULT18 = ("ecp5_mult18.sv", "mult18.sv")
+_EXP = (*MULT18, "exp2_polynomial.sv")
+_ODD = (*MULT18, "significand_product.sv", "tanh_polynomial.sv", "erf_polynomial.sv")
+_LOG = (*MULT18, "significand_product.sv", "log_polynomial.sv", "log2_polynomial.sv")
 _FINITE = bounds.within(bounds.FINITE)
 
 
@@ -169,7 +170,7 @@ _ROWS = (
     ),
     _Row(
         arith.MulfOp, floating(np.multiply), "multiply", _INFIX.format("*"),
-        core=RtlCore("fp32_mul", 4, _MULT18, inputs=2), bounds=bounds.product,
+        core=RtlCore("fp32_mul", 4, MULT18, inputs=2), bounds=bounds.product,
         label="product", constant="factor", bind="mul",
     ),
     _Row(
@@ -213,7 +214,7 @@ _ROWS = (
     _function(math.SqrtOp, floating(np.sqrt), bounds.root, "std::sqrt(x)", RtlCore("fp32_sqrt", 21)),
     _function(
         math.RsqrtOp, floating(numbers.reciprocal_root), bounds.reciprocal_root, "(T)1 / std::sqrt(x)",
-        RtlCore("fp32_rsqrt", 6, (*_MULT18, "rsqrt_polynomial.sv"), ulp=2), label="scale",
+        RtlCore("fp32_rsqrt", 6, (*MULT18, "rsqrt_polynomial.sv"), ulp=2), label="scale",
     ),
     _function(math.FloorOp, floating(np.floor), _FINITE, "std::floor(x)", _round(1), energy="add"),
     _function(math.CeilOp, floating(np.ceil), _FINITE, "std::ceil(x)", _round(2), energy="add"),

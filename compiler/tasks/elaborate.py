@@ -37,7 +37,6 @@ MOST_STATEMENTS = 20_000
 MOST_ROUNDS = 1 << 30
 """Of one loop: its counter is a C++ int."""
 _MOST_UNROLLED = 4096
-_MOST_CHOICES = 256
 _DEEPEST = 32
 _FILL_LANES = 64
 

@@ -33,11 +33,7 @@ from penstock.compiler.tasks.values import (
     TaskProgram,
 )
 
-MOST_STATEMENTS = 20_000
-_MOST_UNROLLED = 4096
 _MOST_CHOICES = 256
-_DEEPEST = 32
-_FILL_LANES = 64
 
 _Read = TypeVar("_Read")
 

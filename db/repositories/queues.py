@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, and_, func, literal_column, or_, select, t
 
 from penstock.db.repositories.base import Repository
 from penstock.db.schema.records import Step
-from penstock.db.schema.states import RunState, StepState
+from penstock.db.schema.states import RUN_GOING, StepState
 from penstock.db.schema.tables import runs, steps
 
 HELD_BY_PAUSE = ("trial",)
@@ -49,7 +49,6 @@ _NEXT_RUN = text("""
 """)
 
 CHANNEL = "penstock_queued"
-_GOING = (RunState.QUEUED, RunState.RUNNING)
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class Queues(Repository):
             some = (
                 select(steps.c.id)
                 .join(runs, runs.c.id == steps.c.run_id)
-                .where(runs.c.state.in_(_GOING), *claimable(Wanted((queue,), taken_licences)))
+                .where(runs.c.state.in_(RUN_GOING), *claimable(Wanted((queue,), taken_licences)))
                 .limit(limit)
                 .subquery()
             )
@@ -127,7 +126,7 @@ class Queues(Repository):
         statement = (
             select(steps.c.queue, func.count().label("waiting"), func.min(steps.c.queued_at).label("oldest"))
             .join(runs, runs.c.id == steps.c.run_id)
-            .where(runs.c.state.in_(_GOING), *_due())
+            .where(runs.c.state.in_(RUN_GOING), *_due())
             .group_by(steps.c.queue)
         )
         return self._all(QueueAge, statement)

@@ -7,10 +7,8 @@ from sqlalchemy import func, literal, select, text
 from penstock.db.repositories.base import Repository
 from penstock.db.repositories.queues import owner_of
 from penstock.db.schema.records import Usage
-from penstock.db.schema.states import RunState
+from penstock.db.schema.states import RUN_GOING
 from penstock.db.schema.tables import artifacts, models, runs, steps, usage
-
-_GOING = (RunState.QUEUED, RunState.RUNNING)
 
 # One statement a step's end: the attempt, the run, the owner, the month. What takes no time is charged a little too,
 # so that steps of nothing take turns like all others.
@@ -65,11 +63,11 @@ class Shares(Repository):
     def of_owner(self, owner: str | None) -> Usage:
         """What an owner has going and kept, and the time that its steps took this month."""
         mine = owner_of(runs) == (owner or "")
-        going = select(func.count()).where(mine, runs.c.state.in_(_GOING)).scalar_subquery()
+        going = select(func.count()).where(mine, runs.c.state.in_(RUN_GOING)).scalar_subquery()
         trials = (
             select(func.count())
             .join_from(steps, runs, runs.c.id == steps.c.run_id)
-            .where(mine, runs.c.state.in_(_GOING), steps.c.kind == "trial")
+            .where(mine, runs.c.state.in_(RUN_GOING), steps.c.kind == "trial")
             .scalar_subquery()
         )
         stored = (

@@ -104,11 +104,9 @@ class Trials(Repository):
             statement = statement.where(trials.c.number > after)
         return self._page(Trial, statement, limit, lambda row: row["number"])
 
-    def list_steps(
-        self, run_id: str, *, kind: str = "trial", cursor: str | None = None, limit: int = 200
-    ) -> Page[TrialRow]:
+    def list_steps(self, run_id: str, *, cursor: str | None = None, limit: int = 200) -> Page[TrialRow]:
         """A run's trial steps in the order of their making, with what those that are done have found."""
-        statement = steps_with_trials().where(steps.c.run_id == run_id, steps.c.kind == kind).order_by(steps.c.id)
+        statement = steps_with_trials().where(steps.c.run_id == run_id, steps.c.kind == "trial").order_by(steps.c.id)
         if cursor is not None:
             statement = statement.where(steps.c.id > cursor)
         return self._page(TrialRow, statement, limit, lambda row: row["step_id"])

@@ -74,6 +74,8 @@ RUN_TRANSITIONS = _table(
     Transition("extend", (_R.SUCCEEDED, _R.FAILED), _R.RUNNING, "someone asked for further trials"),
 )
 
+RUN_GOING = (RunState.QUEUED, RunState.RUNNING)
+"""What nobody has stopped yet."""
 STEP_TERMINAL = (StepState.SUCCEEDED, StepState.FAILED, StepState.CANCELLED)
 RUN_TERMINAL = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
 

@@ -223,14 +223,14 @@ class Goal:
 DEFAULT_GOAL = Goal()
 
 
-def check_objectives(names: Sequence[str], where: str = "objectives") -> tuple[str, ...]:
+def check_objectives(names: Sequence[str]) -> tuple[str, ...]:
     """One to three known names, each once."""
     for name in names:
         if name not in OBJECTIVES:
-            raise _unknown("objective", name, tuple(OBJECTIVES), where, tuple(OBJECTIVES))
+            raise _unknown("objective", name, tuple(OBJECTIVES), "objectives", tuple(OBJECTIVES))
     if len(set(names)) != len(names) or not 1 <= len(names) <= MOST_OBJECTIVES:
         raise PenstockError(
-            code="bad-objectives", what=f"the objectives are {', '.join(names) or 'none'}", where=where,
+            code="bad-objectives", what=f"the objectives are {', '.join(names) or 'none'}", where="objectives",
             limit=f"1 to {MOST_OBJECTIVES} different ones", hint="name each objective once, the most important first",
         )  # fmt: skip
     return tuple(names)

@@ -13,6 +13,7 @@ from typing import Any
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
+from penstock.compiler.hls_in.fence import KERNELS
 from penstock.compiler.hls_in.timed import time_kernel
 from penstock.compiler.simulator import Network, Sequence
 from penstock.profiling.kernels.from_reports import Reported
@@ -24,7 +25,6 @@ from penstock.profiling.vitis.records import SynthesisReport
 from penstock.profiling.vitis.retime import reported_depths
 from penstock.profiling.vitis.xml_tree import read_xml
 
-_SOURCES = (".cpp", ".cc", ".cxx", ".c")
 _CONFIGURED = re.compile(r"^\s*(?:syn\.)?file\s*=\s*(\S.*?)\s*$", re.M)
 
 
@@ -86,8 +86,8 @@ def find_source(folder: Path) -> Path:
     for place in (folder, *folder.resolve().parents[:2]):
         listed += _listed(place)
     if not listed:
-        listed = sorted(path for path in folder.glob("*") if path.suffix in _SOURCES and path.is_file())
-    sources = list(dict.fromkeys(path.resolve() for path in listed if path.suffix in _SOURCES and path.is_file()))
+        listed = sorted(path for path in folder.glob("*") if path.suffix in KERNELS and path.is_file())
+    sources = list(dict.fromkeys(path.resolve() for path in listed if path.suffix in KERNELS and path.is_file()))
     if len(sources) == 1:
         return sources[0]
     names = ", ".join(path.name for path in sources[:8])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.compiler.platforms.resources import RESOURCE_LABELS
 from penstock.profiling.kernels.page import document, escaped, table
 from penstock.profiling.solutions.found import FolderReports
 from penstock.profiling.vitis.records import CountSpan, ReportedUsage, SynthesisReport
 
-_NAMES = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram18": "BRAM18", "uram": "URAM"}
 _MOST_LINES = 20
 _MET = {True: "met", False: "missed", None: "not said whether met"}
 
@@ -122,7 +122,7 @@ def _synthesis(report: SynthesisReport) -> str:
 
 def _usage(used: ReportedUsage, available: ReportedUsage) -> str:
     words: list[str] = []
-    for key, name in _NAMES.items():
+    for key, name in RESOURCE_LABELS.items():
         count, room = getattr(used, key), getattr(available, key)
         if count is not None:
             share = f" ({100 * count / room:.1f} %)" if room else ""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from penstock.compiler.runtime.penstock_runtime.xclbin import MAGIC
 from penstock.profiling.protocol import FailureKind, ProfilingError
 from penstock.profiling.tool_runner import ToolCommand, ToolResult, ToolRunner
 from penstock.profiling.vitis.commands import tool_environment
@@ -31,7 +32,6 @@ from penstock.profiling.vitis.watch import OnLine, Watch, files_of
 from penstock.profiling.work_folder import check_work_folder, remove_older
 
 Target = Literal["hw", "hw_emu"]
-MAGIC = b"xclbin2\0"
 BUILD_LIMITS = JobLimits(seconds=24 * 3600.0, disk=200 << 30)
 CHECK_SECONDS = 300.0
 LINK_DAYS, KERNEL_DAYS = 14, 180

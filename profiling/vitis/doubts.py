@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.compiler.platforms.resources import RESOURCE_LABELS
 from penstock.profiling.vitis.records import ImplementedReport, ReportedUsage, SynthesisReport, TimingReport
 from penstock.profiling.vitis.xclbin_info import XclbinInfo
 
-_WORDS = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram18": "BRAM18", "uram": "URAM"}
 _MULTIPLIES = ("mul", "mac", "fmul", "dmul", "hmul", "fexp", "fdiv")
 
 
@@ -54,7 +54,7 @@ def doubts_of_link(info: XclbinInfo) -> Iterator[str]:
 
 
 def _too_much(used: ReportedUsage, available: ReportedUsage, where: str) -> Iterator[str]:
-    for name, word in _WORDS.items():
+    for name, word in RESOURCE_LABELS.items():
         count, room = getattr(used, name), getattr(available, name)
         if count is not None and room is not None and count > room:
             share = f"{100 * count / room:.0f} %" if room else "there is none"

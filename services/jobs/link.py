@@ -19,11 +19,10 @@ from penstock.profiling.vitis.connectivity import installed
 from penstock.profiling.vitis.detect import VitisTools, find_vitis
 from penstock.profiling.vitis.implemented_rpt import read_utilization
 from penstock.profiling.vitis.job import JobLimits
-from penstock.profiling.vitis.records import ReportedUsage
 from penstock.profiling.vitis.timing_rpt import read_timing
 from penstock.services.jobs.board import BoardBuild
+from penstock.services.jobs.synthesis import chip_use
 
-_SITES = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram18": "BRAM18", "uram": "URAM"}
 _AREA = ("kernel_util_routed.rpt", "full_util_routed.rpt")
 
 
@@ -96,7 +95,7 @@ def _usage(made: LinkedBitstream) -> tuple[tuple[ChipUse, ...], list[str]]:
             except ProfilingError as error:
                 notes.append(error.one_line())
                 continue
-            if found.evidence == "implemented" and (rows := _rows(found.used, found.available)):
+            if found.evidence == "implemented" and (rows := chip_use(found.used, found.available)):
                 return rows, notes
             notes.append(f"{name}: passed over; {'; '.join(found.notes) or 'it says neither used nor available'}")
     return (), notes
@@ -111,15 +110,6 @@ def _worst_slack(made: LinkedBitstream, notes: list[str]) -> float | None:
             except ProfilingError as error:
                 notes.append(error.one_line())
     return None
-
-
-def _rows(used: ReportedUsage, available: ReportedUsage) -> tuple[ChipUse, ...]:
-    pairs = {word: (getattr(used, name), getattr(available, name)) for name, word in _SITES.items()}
-    return tuple(
-        ChipUse(resource=word, used=count, available=have)
-        for word, (count, have) in pairs.items()
-        if count is not None and have is not None
-    )
 
 
 def failed_link(platform: Platform, clock_mhz: float, target: str, error: PenstockError) -> BoardBuild:

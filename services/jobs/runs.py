@@ -10,7 +10,7 @@ from penstock.db import Transaction, lifecycle
 from penstock.db.lifecycle import Submitted
 from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Model, NewStep, Run, Step
-from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
+from penstock.db.schema.states import RUN_GOING, RUN_TERMINAL, RunState, StepState
 from penstock.dse.support.budgets import MOST_USUAL_TRIALS
 from penstock.services.jobs.kernels import TAKEN, check_kernel_options
 from penstock.services.jobs.quotas import NO_QUOTAS, Quotas, asked_trials, check_quotas, most_of_one
@@ -30,7 +30,6 @@ from penstock.services.steps.graph import (
 
 _CLOSE = 200
 """More than all API processes start in the same moment."""
-_OPEN_STATES = (RunState.QUEUED, RunState.RUNNING)
 
 
 def find_run(tx: Transaction, run_id: str) -> Run:
@@ -148,7 +147,7 @@ def pause_or_resume(tx: Transaction, run_id: str, change: Callable[[Transaction,
     run = change(tx, found.id)
     if run is None:
         raise no_run(run_id)
-    if run.state not in _OPEN_STATES:
+    if run.state not in RUN_GOING:
         raise _finished(_said(run), "only a run that is queued or running has trials to hold back")
     return run
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.report import TimeFigures
 from penstock.compiler.package.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
+from penstock.compiler.platforms.resources import RESOURCE_LABELS
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.fifo import total_bits
@@ -17,7 +18,6 @@ from penstock.profiling.vitis.records import CountSpan, ReportedUsage, Synthesis
 
 MOST_LOOPS = 500
 RETIMED = "simulated with II and depth from the synthesis report"
-_NAMES = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram18": "BRAM18", "uram": "URAM"}
 _OWN: Mapping[Evidence, str] = {
     "csynth": "csynth's own estimate, which does not see tasks wait for each other",
     "cosim": "the tool's simulation of the RTL",
@@ -43,7 +43,7 @@ def synthesis_section(
         ),
         retimed=_simulated(last.retimed),
         resources=dict(last.resources.as_dict()) if last.resources else {},
-        usage=_usage(report.used, report.available),
+        usage=chip_use(report.used, report.available),
         loops=loops[:MOST_LOOPS],
         others=_others(report, {loop for _, loop in matched}),
         planned=planned,
@@ -83,8 +83,9 @@ def _most(span: CountSpan | None) -> int | None:
     return None if span is None else span.high
 
 
-def _usage(used: ReportedUsage, available: ReportedUsage) -> tuple[ChipUse, ...]:
-    rows = ((word, getattr(used, name), getattr(available, name)) for name, word in _NAMES.items())
+def chip_use(used: ReportedUsage, available: ReportedUsage) -> tuple[ChipUse, ...]:
+    """A row for each resource of which both numbers are reported."""
+    rows = ((word, getattr(used, name), getattr(available, name)) for name, word in RESOURCE_LABELS.items())
     return tuple(ChipUse(resource=w, used=u, available=a) for w, u, a in rows if u is not None and a is not None)
 
 

@@ -10,10 +10,9 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.nest import GuardAttr
+from penstock.compiler.dialects.nest_attributes import SIGNS
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.scalars.index_text import times, total
-
-_SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
 
 
 def is_single_slot(op: nest.NestOp) -> bool:
@@ -65,5 +64,5 @@ def condition(guard: GuardAttr, names: Sequence[str]) -> str:
     for term in guard.terms:
         counter = f"{names[term.loop]} % {term.every}" if term.every else names[term.loop]
         listed = f"({term.value}LL >> {counter} & 1)"
-        terms.append(listed if term.comparison == "in" else f"{counter} {_SIGNS[term.comparison]} {term.value}")
+        terms.append(listed if term.comparison == "in" else f"{counter} {SIGNS[term.comparison]} {term.value}")
     return "(" + " && ".join(terms) + ")" if terms else "true"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from penstock.compiler.backend.rtl.lines import SvLines, clog2, conjunction
 from penstock.compiler.backend.rtl.stages import PipelineStages
 from penstock.compiler.dialects.nest import GuardAttr, Loop, Term
+from penstock.compiler.dialects.nest_attributes import SIGNS
 
 _WORDS = {"eq": "is", "ne": "is_not", "ge": "from", "le": "to", "in": "in"}
-_SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Loops:
             if term.comparison == "in":
                 self.wires.append(f"assign {name} = 1'({trip}'h{term.value:x} >> {counter});")
             else:
-                self.wires.append(f"assign {name} = {counter} {_SIGNS[term.comparison]} {term.value};")
+                self.wires.append(f"assign {name} = {counter} {SIGNS[term.comparison]} {term.value};")
         return name
 
     def _wrapped(self, loops: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerTy
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from penstock.compiler.dialects import nest
+from penstock.compiler.scalars.operations import PREDICATES
 from penstock.compiler.tasks.interpret import rounded_to_bfloat16
 from penstock.compiler.tasks.kinds import BFLOAT16, TileKind, bits_of, is_float
 from penstock.compiler.tasks.tree import Apply, Const, Expr
@@ -25,7 +26,6 @@ _FLOAT: dict[str, Callable[..., Operation]] = {
 _FUNCTION: dict[str, Callable[[SSAValue], Operation]] = {
     "exp": math.ExpOp, "sqrt": math.SqrtOp, "tanh": math.TanhOp, "abs": math.AbsFOp,
 }  # fmt: skip
-_PREDICATES = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
 def type_of(dtype: str) -> Attribute:
@@ -83,8 +83,8 @@ def _compute(block: Block, value: Apply, given: Sequence[SSAValue]) -> SSAValue:
         return _cast(block, given[0], dtype, value.kind.dtype)
     if op == "where":
         return _add(block, arith.SelectOp(given[0], given[1], given[2]))
-    if op in _PREDICATES:
-        name = _PREDICATES[op]
+    if op in PREDICATES:
+        name = PREDICATES[op]
         if floats:
             return _add(block, arith.CmpfOp(given[0], given[1], "une" if name == "ne" else f"o{name}"))
         return _add(block, arith.CmpiOp(given[0], given[1], name if name in ("eq", "ne") else f"s{name}"))

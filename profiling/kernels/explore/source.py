@@ -202,7 +202,7 @@ def _lists(tree: Tree) -> Iterator[Tree]:
                 yield from (one for one in child if is_tree(one) and isinstance(one[0], str))
 
 
-def _assigned(tree: Tree, head: bool = False) -> Iterator[Tree]:
+def _assigned(tree: Tree) -> Iterator[Tree]:
     """Names that statements assign; what loops' heads do to their own variables is left out."""
     if tree[0] == "for" and len(tree) == 7:
         yield from _assigned(tree[5])

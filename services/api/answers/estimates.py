@@ -10,19 +10,17 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.db import Transaction
 from penstock.db.schema.records import Run, Step
-from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
+from penstock.db.schema.states import RUN_GOING, STEP_TERMINAL, RunState, StepState
 from penstock.services.api.answers.schemas import Progress, RunEstimate
 from penstock.services.step_kinds import EXPLORE
-
-_ENDED = (StepState.SUCCEEDED, StepState.FAILED, StepState.CANCELLED)
 
 
 def estimate_of(tx: Transaction, run: Run, steps: Sequence[Step], progress: Progress) -> RunEstimate | None:
     """None for a run that is over, paused or stopping, and while nothing is known."""
-    if run.state in RUN_TERMINAL or run.paused or run.state not in (RunState.QUEUED, RunState.RUNNING):
+    if run.paused or run.state not in RUN_GOING:
         return None
     now = datetime.now(UTC)
-    open_steps = [step for step in steps if step.state not in _ENDED]
+    open_steps = [step for step in steps if step.state not in STEP_TERMINAL]
     means = tx.pace.of_kinds(sorted({step.kind for step in open_steps}))
     trials = _trials_seconds(tx, run, steps, progress)
     if trials is None or any(step.kind not in means for step in open_steps):

@@ -14,10 +14,9 @@ from importlib.resources import files
 from penstock.compiler.backend.rtl.primitives.functions import TABLES
 from penstock.compiler.backend.rtl.primitives.polynomials import polynomial_module
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.scalars.operations import OPERATIONS, RtlCore
+from penstock.compiler.scalars.operations import MULT18, OPERATIONS, RtlCore
 
 _FOLDER = files("penstock.compiler.backend.rtl.primitives")
-_MULT18 = ("ecp5_mult18.sv", "mult18.sv")
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def _float(core: RtlCore) -> Primitive:
 
 
 _CORES = {row.name: _float(row.core) for row in OPERATIONS.values() if row.core is not None}
-_CORES["reciprocal"] = _float(RtlCore("fp32_reciprocal", 6, (*_MULT18, "reciprocal_polynomial.sv")))
+_CORES["reciprocal"] = _float(RtlCore("fp32_reciprocal", 6, (*MULT18, "reciprocal_polynomial.sv")))
 
 
 def _compare(op: str, types: tuple[str, ...], result: str, attributes: Mapping[str, str]) -> Primitive:
@@ -99,11 +98,11 @@ def _multiply(op: str, types: tuple[str, ...], result: str, attributes: Mapping[
     widest = max(a, b)
     if widest <= 18:
         return Primitive(
-            "int_mul", 2, (a, b), y, (*_MULT18, "xilinx_dsp48.sv", "int_mul.sv"), {"AW": a, "BW": b, "YW": y}
+            "int_mul", 2, (a, b), y, (*MULT18, "xilinx_dsp48.sv", "int_mul.sv"), {"AW": a, "BW": b, "YW": y}
         )
     latency = 4 if widest <= 36 else 5
     parameters = {"AW": a, "BW": b, "YW": y, "LATENCY": latency}
-    return Primitive("int_mul_wide", latency, (a, b), y, (*_MULT18, "int_mul_wide.sv"), parameters)
+    return Primitive("int_mul_wide", latency, (a, b), y, (*MULT18, "int_mul_wide.sv"), parameters)
 
 
 def _divide(op: str, types: tuple[str, ...], result: str, attributes: Mapping[str, str]) -> Primitive:

@@ -9,7 +9,7 @@ from penstock.compiler.backend.rtl.design import RtlDesign
 from penstock.compiler.backend.rtl.shell.buffers import find_arguments
 from penstock.compiler.backend.rtl.shell.constraints import preferences
 from penstock.compiler.backend.rtl.shell.identity import HostPort, digest_of, identity_block
-from penstock.compiler.backend.rtl.shell.pll import Pll, find_pll
+from penstock.compiler.backend.rtl.shell.pll import find_pll
 from penstock.compiler.backend.rtl.shell.top_sv import IDENTITY_FILE, TOP, top_text
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Board
@@ -40,7 +40,6 @@ class BoardDesign:
     host_ports: tuple[HostPort, ...]
     digest: str
     constraints: str = field(repr=False)
-    pll: Pll | None = None
 
 
 def wrap_core(design: RtlDesign, board: Board, link: UartLink | None = None, *, clock_mhz: float) -> BoardDesign:
@@ -62,7 +61,7 @@ def wrap_core(design: RtlDesign, board: Board, link: UartLink | None = None, *, 
     block = identity_block(host_ports, digest, clock_hz, baud)
     data = {**design.data, IDENTITY_FILE: "\n".join(f"{byte:02x}" for byte in block) + "\n"}
     rtl = RtlDesign(top=TOP, files=sources, data=data, ports=())
-    return BoardDesign(rtl, board, actual, baud, host_ports, digest.hex(), preferences(board), pll)
+    return BoardDesign(rtl, board, actual, baud, host_ports, digest.hex(), preferences(board))
 
 
 def step_of(baud: int, clock_hz: int) -> int:
