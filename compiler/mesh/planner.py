@@ -173,7 +173,7 @@ class _Space:
         whole, limits = self.wanted[0].best, np.array([one.best.limit for one in self.wanted])
         picks, used = np.zeros((1, 0), np.int64), np.zeros(1, np.int64)
         belongs = np.ones((len(self.wanted), 1), bool)
-        carried = [np.zeros((1, kind.loads.shape[1])) for kind in self.cost.kinds]
+        carried: list[NDArray[np.float64]] = [np.zeros((1, kind.loads.shape[1])) for kind in self.cost.kinds]
         left = self.size
         for at, rows in enumerate(self.choices):
             left //= len(rows)

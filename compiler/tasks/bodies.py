@@ -34,7 +34,7 @@ def pins_of(body: TaskBody) -> dict[str, StreamEnd]:
 
 def check_bodies(network: Instances) -> None:
     """Every injection's tokens, and that its task can have it; the first mistake at its place."""
-    circles = circular_ports(network) if network.program.bodies else {}
+    circles = circular_ports(network) if network.program.bodies else dict[TaskBody, frozenset[StreamEnd]]()
     for one in network.program.bodies:
         instances = [instance for instance in network.instances if instance.task.name == one.task]
         if any(instance.body in circles for instance in instances):
