@@ -19,7 +19,7 @@ from penstock.compiler.evidence import DEFAULT_RUNG, LICENSED, RUNGS, Evidence, 
 from penstock.compiler.platforms import load_platform, platform_names
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, MOST_OBJECTIVES, OBJECTIVES, Goal
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, SAMPLERS
-from penstock.dse.space.options import AlignedBy
+from penstock.dse.space.aligned_by import AlignedBy
 from penstock.dse.support.budgets import DEFAULT_GAP, SIMULATIONS
 from penstock.services.described import Described
 from penstock.services.goals import Limits, ObjectiveNames, check_goal

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Literal
 
 from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.design import KernelDesign, WeightStore
 from penstock.compiler.platforms import Platform, Resources
 from penstock.dse.lanes.steps import powers_of_two
 from penstock.dse.lanes.stores import Stores
+from penstock.dse.space.aligned_by import AlignedBy
 
-AlignedBy = Literal["both", "intensity", "connection", "neither"]
 _NARROWEST_PORT, _WIDEST_PORT = 32, 512
 
 

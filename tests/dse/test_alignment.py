@@ -24,7 +24,7 @@ from penstock.dse.lanes.alignment import (
     unrolling_order,
 )
 from penstock.dse.lanes.steps import loop_nests
-from penstock.dse.space.options import AlignedBy
+from penstock.dse.space.aligned_by import AlignedBy
 from penstock.dse.space.tiling import TilingOptions, TilingSpace
 from penstock.services.jobs.search_settings import space_options
 from tests.compiler.frames import imported
