@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -26,10 +25,9 @@ from penstock.profiling.tool_runner import ToolRunner
 from tests.compiler.designs import Dense, build_network
 from tests.compiler.graphs import Case, build_graph, cases, turned
 from tests.compiler.test_chain import BUILDS, check_csim
+from tests.fixtures.hls_memories import streams_of
 
 PART = "xcu55c-fsvh2892-2L-e"
-_STREAM = re.compile(r"hls::stream<(?:hls::vector<(\w+(?:<\d+>)?), (\d+)>|(\w+(?:<\d+>)?))> &?(\w+)(?:\[(\d+)\])?")
-_BITS = {"float": 32, "double": 64, "bool": 8}
 
 
 def wide(kind: str, lanes: int) -> Lowered:
@@ -43,18 +41,6 @@ def wide(kind: str, lanes: int) -> Lowered:
         "fc1.relu": KernelDesign(tile=(2, 2), unroll=(1, 2), order=(0, 1)),
     }
     return lower(program, Design(platform="u55c", clock_mhz=300.0, kernels=kernels))
-
-
-def streams_of(text: str) -> dict[str, tuple[int, int]]:
-    """Every stream in C++: the bits of its word as stored in C++, and how many there are of it."""
-    found: dict[str, tuple[int, int]] = {}
-    for vector, lanes, scalar, name, count in _STREAM.findall(text):
-        element = vector or scalar
-        digits = re.search(r"\d+", element)
-        bits = _BITS.get(element) or -(-int(digits.group() if digits else 0) // 8) * 8
-        assert bits, element
-        found[name] = (bits * int(lanes or 1), int(count or 1))
-    return found
 
 
 @pytest.mark.parametrize(("kind", "lanes"), [("float32", 200), ("float32", 131), ("int8", 600)])
