@@ -45,15 +45,21 @@ _OWN = """
 RESERVED = frozenset(f"{_CPP} {_VERILOG} {_OWN}".split())
 _MACRO = re.compile(r"[A-Z0-9_]{3,}|group\d+_(start|done|done_now)")
 """Of capitals alone: headers of every tool may have a macro of that name. And signals of a core's groups."""
+LONGEST_IDENTIFIER = 120
+"""Of an identifier, whose middle is left out beyond: modules are files, whose names have 255 bytes in most systems."""
 
 
 def c_name(name: str) -> str:
     """`encoder.0/fc1.weight` -> `encoder_0_fc1_weight`; digits first and reserved words get an underscore.
 
-    A letter of another script is spelt by its number, so that names in it stay apart.
+    A letter of another script is spelt by its number, so that names in it stay apart. Two long names may become one:
+    who needs them apart takes them from `Names`.
     """
     spelt = "".join(_in_ascii(c) for c in unicodedata.normalize("NFC", name))
     safe = re.sub(r"\W+", "_", spelt, flags=re.ASCII).strip("_") or "value"
+    if len(safe) > LONGEST_IDENTIFIER:
+        half = LONGEST_IDENTIFIER // 2
+        safe = f"{safe[:half].rstrip('_')}_{safe[-half + 1 :].lstrip('_')}"
     if safe in RESERVED or _MACRO.fullmatch(safe):
         return f"_{safe}_" if safe[0].isdigit() else f"{safe}_"
     return f"_{safe}" if safe[0].isdigit() else safe

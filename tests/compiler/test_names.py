@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.compiler.backend.hls.names_cpp import cpp_names
 from penstock.compiler.dialects import itensor, stream
-from penstock.compiler.names import RESERVED, Names, c_name
+from penstock.compiler.names import LONGEST_IDENTIFIER, RESERVED, Names, c_name
 from penstock.compiler.platforms import load_platform
 from penstock.dse.evaluation.assemble import Assembler
 from penstock.profiling.network import network_of
@@ -102,3 +102,11 @@ def test_reserved_words_get_an_underscore() -> None:
     assert c_name("fc1.weight") == "fc1_weight"
     assert c_name("слой") != c_name("слои")
     assert c_name("couche.é") == "couche_e"
+
+
+def test_a_long_name_keeps_its_ends_and_still_names_a_file() -> None:
+    long = f"encoder.{'deep.' * 60}fc1.weight"
+    assert len(c_name(long)) <= LONGEST_IDENTIFIER
+    assert c_name(long).startswith("encoder_deep_")
+    assert c_name(long).endswith("_fc1_weight")
+    assert all(len(c_name("あ" * count)) <= LONGEST_IDENTIFIER + 1 for count in range(20, 60))
