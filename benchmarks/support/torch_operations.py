@@ -127,6 +127,7 @@ LOOK_UPS: Mapping[str, Apply] = {
     "scatter": lambda x: torch.zeros_like(x).scatter(1, _indices(x), x),
     "scatter_add": lambda x: torch.zeros_like(x).scatter_add(1, _indices(x), x),
     "index_add": lambda x: torch.zeros_like(x).index_add(1, _indices(x[0, :, 0]), x),
+    "index_put (mask, one number)": lambda x: x.index_put((x < 0,), torch.tensor(0.5)),
     "one_hot": lambda x: F.one_hot(_indices(x[..., 0]), 8).float(),
     "bucketize": lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])), "nonzero": lambda x: x.relu().nonzero(),
     "fft": lambda x: torch.fft.fft(x).real,

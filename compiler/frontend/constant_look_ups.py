@@ -31,8 +31,8 @@ aten = torch.ops.aten
 _MOST_RUNS = 128
 """Each run of places that follow one another becomes a slice of its own."""
 _MOST_PLACES = 2**16
-_MOST_ONES = 2**20
-"""Zeros and ones of a product that stands for a look-up."""
+MOST_ONES = 2**20
+"""Zeros and ones of a product that stands for a look-up, or for sums at such places."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def replace_constant_look_ups(program: ExportedProgram) -> None:
         if (found := _look_up(program, node)) is not None and found.x.meta["val"].is_floating_point():
             runs = _runs([int(i) for i in found.places.reshape(-1)])
             if len(runs) <= _MOST_RUNS:
-                _replace(program, node, lambda call, at=found, runs=runs: _slices(call, at, runs))
+                replace_by(program, node, lambda call, at=found, runs=runs: _slices(call, at, runs))
         elif node.target is aten.gather.default:
             _replace_gather(program, node)
     program.graph.eliminate_dead_code()
@@ -72,7 +72,7 @@ def _look_up(program: ExportedProgram, node: Node) -> _LookUp | None:
     else:
         return None
     assert isinstance(x, Node)
-    found = [_known(program, index) for _, index in given]
+    found = [known_value(program, index) for _, index in given]
     sizes = x.meta["val"].shape
     dims = [dim % len(sizes) for dim, _ in given]
     if not dims or dims != list(range(dims[0], dims[0] + len(dims))):
@@ -90,7 +90,7 @@ def _replace_gather(program: ExportedProgram, node: Node) -> None:
     assert isinstance(x, Node)
     assert isinstance(index, Node)
     assert isinstance(dim, int)
-    value, places = x.meta["val"], _known(program, index)
+    value, places = x.meta["val"], known_value(program, index)
     if places is None or not places.numel() or not value.is_floating_point() or not value.dim():
         return
     dim = dim % value.dim()
@@ -99,11 +99,11 @@ def _replace_gather(program: ExportedProgram, node: Node) -> None:
         return
     rows = [i for i in others if bool((places != places.narrow(i, 0, 1)).any())]
     first, last = int(places.min()), int(places.max()) + 1
-    if math.prod(places.shape[i] for i in rows) * places.shape[dim] * (last - first) <= _MOST_ONES:
-        _replace(program, node, lambda call: _product_with_ones(call, x, index, dim, rows, (first, last)))
+    if math.prod(places.shape[i] for i in rows) * places.shape[dim] * (last - first) <= MOST_ONES:
+        replace_by(program, node, lambda call: _product_with_ones(call, x, index, dim, rows, (first, last)))
 
 
-def _known(program: ExportedProgram, node: Any) -> torch.Tensor | None:
+def known_value(program: ExportedProgram, node: Any) -> torch.Tensor | None:
     """The value of a node that is a tensor of the model's own, if it was imported with numbers."""
     if not isinstance(node, Node):
         return None
@@ -126,7 +126,7 @@ def _computed(program: ExportedProgram, node: Node) -> torch.Tensor | None:
     shape = node.meta.get("val")
     if not isinstance(shape, torch.Tensor) or shape.is_floating_point() or shape.numel() > _MOST_PLACES:
         return None
-    values = {x: _known(program, x) for x in node.all_input_nodes}
+    values = {x: known_value(program, x) for x in node.all_input_nodes}
     if any(value is None for value in values.values()) or not isinstance(node.target, OpOverload):
         return None
     if torch.Tag.nondeterministic_seeded in node.target.tags:
@@ -142,7 +142,7 @@ def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
     return [(places[a], places[b - 1] + 1) for a, b in pairwise(starts)]
 
 
-def _replace(program: ExportedProgram, node: Node, write: Callable[[GraphCall], Node]) -> None:
+def replace_by(program: ExportedProgram, node: Node, write: Callable[[GraphCall], Node]) -> None:
     with program.graph.inserting_before(node):
         joined = write(call_as(program, node))
     replace_node(program, node, joined)

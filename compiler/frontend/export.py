@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.complex_numbers import replace_complex_numbers
 from penstock.compiler.frontend.constant_look_ups import replace_constant_look_ups
+from penstock.compiler.frontend.constant_writes import replace_constant_writes
 from penstock.compiler.frontend.decompositions import decomposition_table
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import describe
@@ -160,6 +161,7 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
             _drop_what_is_known(program)
             replace_complex_numbers(program, model.name)
             replace_constant_look_ups(program)
+            replace_constant_writes(program)
     except PenstockError:
         raise
     except GuardOnDataDependentSymNode as error:

@@ -52,6 +52,27 @@ def _written(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
+def _written_in_steps(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[:, 1::3] = x[:, :3] * 2
+    y[1::2] = 0.5
+    return y
+
+
+def _written_by_masks(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[x < 0] = 0.5
+    y[y[:, 0] > 0.2] = -1
+    return y
+
+
+def _summed_at_places(x: torch.Tensor) -> torch.Tensor:
+    """As the messages of a graph's edges; [6, 8], once along each dim."""
+    places = torch.tensor([2, 0, 0, 3, 2, 2])
+    nodes = torch.zeros(4, 8).index_add_(0, places, x)
+    return nodes.scatter_add(1, (torch.arange(8) % 3).expand(4, 8), 2 * x[:4])
+
+
 MOVES: dict[str, Function] = {
     "flip": lambda x: x.flip(1), "roll": lambda x: x.roll((1, -2), (0, 1)), "roll all": lambda x: x.roll(3),
     "every second": lambda x: x[:, ::2], "every third from the second": lambda x: x[:, 1::3],
@@ -60,6 +81,11 @@ MOVES: dict[str, Function] = {
     "places": lambda x: x[:, [2, 0, 1, 1, -1]],
     "rows at a table of places": lambda x: x[torch.tensor([[1, 0], [2, 2]])],
     "at counted places": lambda x: x.index_select(1, torch.arange(4).flip(0) + 1), "a part is written": _written,
+    "every third is written": _written_in_steps, "diagonal": torch.diagonal,
+    "summed at places": _summed_at_places,
+    "written by masks": _written_by_masks, "a diagonal is filled": lambda x: x[1:4, :3].clone().fill_diagonal_(2.0),
+    "diagonals beside the first": lambda x: torch.cat([x.diagonal(2), x.diagonal(-3)]),
+    "diagonals of matrices": lambda x: torch.einsum("iji->ij", x.reshape(2, 12, 2)),
     "selected": lambda x: x.index_select(1, torch.tensor([3, 4, 5, 0])),
     "windows of a line": lambda x: functional.unfold(x.T[None, :, None], (1, 3), padding=(0, 1)),
     "places along two dims": lambda x: x[torch.tensor([[0], [2]]), torch.tensor([1, 2, 5])],
