@@ -30,6 +30,7 @@ _VIEWS = {"view", "reshape", "permute", "transpose", "t", "expand", "unsqueeze",
           "detach", "alias", "lift_fresh_copy", "unsafe_view", "split", "split_with_sizes", "cat"}  # fmt: skip
 _SAME_ORDER = {"slice", "view", "reshape", "unsqueeze", "squeeze", "clone", "detach", "alias", "lift_fresh_copy",
                "unsafe_view"}  # fmt: skip
+_CASTS = {"to_copy", "convert_element_type"}
 _PASSES = "penstock_passes"
 """In what a node is known by: that it copies a value for a result, on the host."""
 _WHY = {
@@ -305,3 +306,17 @@ def _refuse_nothing(graph: ExportedGraph, regions: Regions, model: str) -> None:
             limit="look-ups, selections and integers run on the host, arithmetic on float32 on the accelerator",
             hint="compile the part of the model that computes with floats",
         )
+
+
+def refuse_double_precision(program: ExportedProgram, model: str) -> None:
+    """Of the accelerator's graph, once the host's part is cut off; what is only cast there and back goes away."""
+    graph = ExportedGraph(program)
+    for node in graph.calls:
+        kinds = {dtype_of(x) for x in (node, *node.all_input_nodes)}
+        if torch.float64 in kinds and node in graph.dependent and op_name(node) not in _VIEWS | _CASTS:
+            origin = origin_of(node)
+            raise PenstockError(
+                code="unsupported-dtype", what=f"{origin.operation()} computes in float64",
+                where=origin.describe(model), limit="what is computed inside a model is float32",
+                hint="leave out the cast: .double(), dtype=torch.float64, or a tensor that numpy made",
+            )  # fmt: skip

@@ -36,9 +36,9 @@ def lift_weights(program: ExportedProgram, model: LoadedModel) -> tuple[list[Arg
     first_name: dict[tuple[Any, ...], str] = {}
     specs: list[InputSpec] = []
     for spec in program.graph_signature.input_specs:
-        if spec.kind in _STATE:
+        if spec.kind in (*_STATE, InputKind.CUSTOM_OBJ):
             name = str(spec.target)
-            value = state_value(program, name)
+            value = state_value(program, name)  # which refuses what is no tensor
             if value.dim() == 0:
                 specs.append(spec)
                 continue

@@ -176,12 +176,20 @@ REFUSED: dict[str, tuple[Any, torch.Tensor, str, str]] = {
         lambda: nn.ModuleDict({"in": nn.Linear(4, 2)}), FLOATS, "layer-name", "the layer 'in' is called as a keyword",
     ),
     "a random number": (lambda: Lambda(lambda m, x: x * torch.rand(4)), FLOATS, "unsupported-op", "aten.rand"),
+    "a generator of random numbers": (
+        lambda: Lambda(lambda m, x: m.a(x) * torch.randn(2, generator=torch.Generator()), a=nn.Linear(4, 2)),
+        FLOATS, "unsupported-constant", "forward uses a Generator",
+    ),
     "a compiled graph": (
         lambda: torch.jit.trace(nn.Linear(4, 2), FLOATS), FLOATS, "export-failed", "ScriptModule is not supported",
     ),
     "a cast to bfloat16": (
         lambda: Lambda(lambda m, x: x.to(torch.bfloat16).float() * 2),
         FLOATS, "unsupported-dtype", ") gives bfloat16 numbers",
+    ),
+    "double precision inside": (
+        lambda: Lambda(lambda m, x: m.a(x).double().cos().float(), a=nn.Linear(4, 2)),
+        FLOATS, "unsupported-dtype", ") computes in float64",
     ),
     "a solver": (
         lambda: Lambda(lambda m, x: torch.linalg.solve(m.a.weight, x.T), a=nn.Linear(4, 4)),
