@@ -37,6 +37,9 @@ def test_a_kernel_is_imported_as_the_program_of_its_plan(saved: Path) -> None:
     assert program.mesh is not None
     assert program.mesh["mesh"] == "ecp5-85-4x4"
     assert program.notes[0].startswith("gemm was planned onto ecp5-85-4x4")
+    (place,) = program.places[""]
+    assert (place.file, place.text.partition("(")[0]) == (KERNEL.name, "def gemm")
+    assert KERNEL.read_text().splitlines()[place.line - 1].startswith("def gemm("), "its line in the user's file"
     busy = [sum(row) for row in program.mesh["over_time"]]
     assert len(busy) == 16
     # the parts of time are a 48th of the run each: together they are a core's share of it
