@@ -6,11 +6,12 @@ Each step writes the fields that it knows; the database merges them into what is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 Figure = int | float
+Short = Annotated[str, Field(max_length=2000)]
 
 
 class Summarised(BaseModel):
@@ -81,6 +82,48 @@ class WhatIf(Summarised):
     seconds: float
 
 
+class ArrayProgramFound(Summarised):
+    """The program of an array for one shape: what it takes and does."""
+
+    name: Short
+    kernel: Short
+    blocks: dict[Short, int]
+    cycles: int
+    evidence: Short
+    loading_cycles: int
+    bound_cycles: int
+    multipliers_used_pct: float
+    plans_tried: int
+    program: Annotated[list[Short], Field(max_length=64)]
+    cpp_equal: bool | None = None
+
+
+class ArrayOnPlatform(Summarised):
+    """How an array was found: its cycles for all shapes, what none is below, used and available of each resource."""
+
+    platform: Short
+    cycles: int
+    evidence: Short
+    considered: int
+    bound: int
+    bound_reason: Short
+    area: dict[Short, Annotated[list[int], Field(min_length=2, max_length=2)]]
+    area_evidence: Short
+    lines: Annotated[list[Short], Field(max_length=64)]
+
+
+class ArrayFound(Summarised):
+    """An array of cores for a kernel in several shapes."""
+
+    array: Short
+    rows: int
+    columns: int
+    multipliers: int
+    clock_mhz: float
+    programs: Annotated[list[ArrayProgramFound], Field(min_length=1, max_length=64)]
+    found: ArrayOnPlatform | None = None
+
+
 class RunSummary(Summarised):
     """All of it; what no step has written is None."""
 
@@ -130,6 +173,8 @@ class RunSummary(Summarised):
     design_of: str | None = None
     # a check, likewise: as docs/check.schema.json says
     check: dict[str, Any] | None = None
+    # an array of cores, likewise
+    array: ArrayFound | None = None
 
     def written(self) -> dict[str, Any]:
         """What a step has to say; the fields that it does not know are left as they are."""

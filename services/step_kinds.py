@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 IMPORT, EXPLORE, TRIAL, SELECT, VERIFY, PACKAGE = "import", "explore", "trial", "select", "verify", "package"
 SHORTLIST, MEASURE, LINK, REPLAY, CHECK = "shortlist", "measure", "link", "replay", "check"
-WHAT_IF, KERNEL = "what-if", "kernel"
+WHAT_IF, KERNEL, ARRAY = "what-if", "kernel", "array"
 VITIS_HLS, VIVADO = "vitis_hls", "vivado"
 
 SPACE = "space"
@@ -91,10 +91,15 @@ STEP_KINDS: Mapping[str, StepFacts] = {
     CHECK: StepFacts(
         "after the import the only step of a run of its own: what is known of a model before any search", "explore"
     ),
+    ARRAY: StepFacts(
+        "the only step of a run of its own: an array of cores for a Triton kernel in several shapes, found or of a "
+        "description, with a program for each; the kernel is read behind the fence", "explore",
+        "`array.json`, `array.zip`, `array.toml`",
+    ),
 }  # fmt: skip
 """In the order in which a run has them."""
 
-SIDE_KINDS = (REPLAY, CHECK, WHAT_IF)
+SIDE_KINDS = (REPLAY, CHECK, WHAT_IF, ARRAY)
 """Runs that have such a step search nothing and make no package: somebody asked something."""
 
 LICENCES = tuple(dict.fromkeys(kind.licence for kind in STEP_KINDS.values() if kind.licence))

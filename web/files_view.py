@@ -28,6 +28,9 @@ class Files:
     report: FileRow | None
     pictures: tuple[FileRow, ...]
     why: FileRow | None
+    array: FileRow | None
+    description: FileRow | None
+    """Of an array of cores: its hardware and programs; what it is, if it was found."""
     all: tuple[FileRow, ...]
 
 
@@ -44,6 +47,8 @@ def view_files(artifacts: Sequence[Document]) -> Files:
         report=newest("report.html"),
         pictures=tuple(row for row in pictures if row is not None),
         why=newest("why.svg"),
+        array=newest("array.zip"),
+        description=newest("array.toml"),
         all=rows,
     )
 

@@ -44,6 +44,7 @@ from penstock.services.api.plumbing.turns import Turns
 from penstock.services.api.routes import (
     accounts,
     agents,
+    arrays,
     contents,
     designs,
     events,
@@ -74,8 +75,8 @@ DATABASE_CONNECTIONS = 10
 ROUTERS = tuple(
     part.router
     for part in (
-        *(health, models, runs, labels, searches, agents, designs, removal, events, results),
-        *(profiles, contents, webhooks, workers, accounts),
+        *(health, models, runs, labels, searches, agents, arrays, designs, removal),
+        *(events, results, profiles, contents, webhooks, workers, accounts),
         *(runs_pages, run_pages, trials_pages, design_pages, compare_pages),
         *(submit_pages, shared_pages, service_pages, upkeep_pages, sign_in),
     )

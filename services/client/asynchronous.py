@@ -112,6 +112,10 @@ class AsyncClient:
         """A run that says what is known of a model before any search."""
         return await self._ask(calls.check_model(model, options, key))
 
+    async def make_array(self, model: str, *, key: str = "", **asked: Any) -> RunDetail:
+        """A run that makes an array of cores for a Triton kernel: `shapes`, and `platform`, `mesh` or `description`."""
+        return await self._ask(calls.make_array(model, asked, key))
+
     # runs
     async def submit_run(self, model: str, *, key: str = "", **options: Any) -> RunDetail:
         return await self._ask(calls.submit_run(model, options, key))

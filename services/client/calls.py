@@ -119,6 +119,10 @@ def check_model(model_id: str, options: Mapping[str, Any], key: str) -> ApiCall[
     return ApiCall("POST", f"/v1/models/{_word(model_id)}/check", RunDetail, body=dict(options), headers=_once(key))
 
 
+def make_array(model_id: str, asked: Mapping[str, Any], key: str) -> ApiCall[RunDetail]:
+    return ApiCall("POST", f"/v1/models/{_word(model_id)}/array", RunDetail, body=dict(asked), headers=_once(key))
+
+
 def submit_run(model_id: str, options: Mapping[str, Any], key: str) -> ApiCall[RunDetail]:
     return ApiCall("POST", "/v1/runs", RunDetail, body={"model": model_id, **options}, headers=_once(key))
 

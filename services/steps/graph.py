@@ -15,6 +15,7 @@ from typing import Any
 from penstock.db.schema.records import Model, NewStep
 from penstock.services.bitstreams import measured_in_steps, wants_link
 from penstock.services.step_kinds import (
+    ARRAY,
     CHECK,
     EXPLORE,
     FIRST_TURN,
@@ -131,6 +132,11 @@ def given_steps(model: Model, options: Mapping[str, Any], run_id: str, design: s
 def check_steps() -> tuple[NewStep, ...]:
     """A run that says what is known of its model before any search, and searches nothing."""
     return (_step(IMPORT), _step(CHECK, needs=(IMPORT,)))
+
+
+def array_steps(asked: Mapping[str, Any]) -> tuple[NewStep, ...]:
+    """A run that makes an array of cores for its model, a kernel in the shapes that are asked for."""
+    return (_step(ARRAY, payload={"asked": dict(asked)}),)
 
 
 def in_turn(key: str, turn: int) -> str:

@@ -79,6 +79,7 @@ KINDS: Mapping[str, Kind] = {
     "model-file-unsupported": Kind(422, "This kind of file is not a model"),
     "model-file-invalid": Kind(422, "The file is not the model it claims to be"),
     "entry-missing": Kind(422, "The name of a function is missing"),
+    "not-a-tile-program": Kind(422, "An array is made for Triton kernels"),
     "not-of-kernels": Kind(422, "C++ kernels do not take that"),
     "entry-not-found": Kind(422, "The file does not define the entry function"),
     "zoo-reference-invalid": Kind(422, "The zoo reference cannot be read"),

@@ -62,6 +62,7 @@ ACCESS: Mapping[str, Need] = {
     # one's own models and runs; everybody's with admin
     "submit_model": "submit",
     "check_model": "submit",
+    "make_array": "submit",
     "start_run": "submit",
     "cancel_run": "submit",
     "pause_run": "submit",

@@ -1,6 +1,7 @@
 """The bodies of a run's steps; importing this package registers them all."""
 
 from penstock.services.steps.bodies import (
+    array,
     check_model,
     explore,
     import_model,
@@ -17,6 +18,6 @@ from penstock.services.steps.bodies import (
 )
 
 __all__ = [
-    "check_model", "explore", "import_model", "kernel", "link", "measure", "package", "replay", "select", "shortlist",
-    "trial", "verify", "what_if",
+    "array", "check_model", "explore", "import_model", "kernel", "link", "measure", "package", "replay", "select",
+    "shortlist", "trial", "verify", "what_if",
 ]  # fmt: skip

@@ -91,11 +91,11 @@ def _source(context: StepContext) -> tuple[str, Path | None]:
     if model.details.get("weights") or model.details.get("program"):
         context.store.extract_tree(model.sha256, folder)
     else:
-        (folder / _file_name(model)).write_bytes(context.store.read_bytes(model.sha256))
+        (folder / file_name(model)).write_bytes(context.store.read_bytes(model.sha256))
     return _seen(model, str(folder) if context.settings.fence == "off" else MODEL), folder
 
 
-def _file_name(model: Model) -> str:
+def file_name(model: Model) -> str:
     """Only the last part of the user's path, so that nothing is written elsewhere."""
     return PurePosixPath(str(model.details.get("file") or "model")).name
 
@@ -104,7 +104,7 @@ def _seen(model: Model, folder: str) -> str:
     """The reference of a model whose files lie there; its weights are an option of it, a program for layers behind."""
     function = model.details.get("function")
     prefix = TASKS if model.kind == "tasks" else ""  # such a file is read, and never executed
-    file = f"{prefix}{folder}/{_file_name(model)}" + (f":{function}" if function else "")
+    file = f"{prefix}{folder}/{file_name(model)}" + (f":{function}" if function else "")
     whole, mark, layers = str(model.details.get("reference") or file).partition("#")
     options = options_text(model.details.get("options") or {})
     if model.details.get("weights"):
