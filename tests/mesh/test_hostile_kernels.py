@@ -83,7 +83,7 @@ def test_what_stands_behind_a_return_does_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["rand", "atomic_add", "make_tensor_descriptor", "argmax", "erf", "join", "device_print"]
+    "name", ["rand", "atomic_add", "make_block_ptr", "make_tensor_descriptor", "argmax", "erf", "join", "device_print"]
 )
 def test_functions_that_are_not_read_say_what_to_write_instead(name: str) -> None:
     with pytest.raises(PenstockError) as caught:

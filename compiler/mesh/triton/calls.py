@@ -39,7 +39,7 @@ _SAME_TILE = "write the addresses with program_id and tl.arange, and mask them b
 INSTEAD = {
     **dict.fromkeys(("rand", "randn", "randint", "randint4x", "philox"), _MADE),
     **dict.fromkeys(("atomic_add", "atomic_max", "atomic_min", "atomic_cas", "atomic_xchg"), _TOGETHER),
-    **dict.fromkeys(("make_tensor_descriptor", "load_tensor_descriptor"), _SAME_TILE),
+    **dict.fromkeys(("make_block_ptr", "advance", "make_tensor_descriptor"), _SAME_TILE),
     **dict.fromkeys(("sort", "topk", "argmax", "argmin", "histogram", "gather"),
                     "let the host do it, before or after the kernel"),
     **dict.fromkeys(("erf", "libdevice.erf", "extra.libdevice.erf"),
