@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, overload
 
 __all__ = [
-    "Layout", "Stream", "Tile", "bfloat16", "broadcast", "bundle", "chain", "exp", "fit", "float32", "grid",
+    "Layout", "Stream", "Tile", "bfloat16", "broadcast", "bundle", "chain", "exp", "fit", "fixed", "float16", "float32",
+    "grid",
     "implements", "inject", "matmul", "program", "sigmoid", "sqrt", "stack", "tanh", "task", "transpose", "unroll",
     "where",
     "int2", "int3", "int4", "int5", "int6", "int7", "int8", "int9", "int10", "int11", "int12", "int13",
@@ -107,6 +108,11 @@ class _Streams(type):
 
 class Stream(metaclass=_Streams):
     """`Stream[T]`, `Stream[T, shape]`, `Stream[T, shape, depth]`; an array of them with sizes behind it."""
+
+
+def fixed(bits: int, whole: int) -> Any:
+    """A number with a fixed point: all its bits, and those before the point, with the sign."""
+    return Number(f"fixed({bits}, {whole})")
 
 
 def program(function: _Function) -> _Function:
@@ -222,6 +228,7 @@ def sigmoid(value: Any) -> Tile:
 
 float32: Any = Number("float32")
 bfloat16: Any = Number("bfloat16")
+float16: Any = Number("float16")
 int2: Any = Number("int2")
 int3: Any = Number("int3")
 int4: Any = Number("int4")

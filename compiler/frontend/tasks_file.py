@@ -22,7 +22,7 @@ from penstock.compiler.program import Port, Program, Samples, Signature
 from penstock.compiler.reference import TaskReference, check_file
 from penstock.compiler.scalars.number_types import named, sent_types
 from penstock.compiler.tasks.interpret import stored_as
-from penstock.compiler.tasks.kinds import BFLOAT16, TileKind, is_float
+from penstock.compiler.tasks.kinds import BFLOAT16, TileKind, is_fixed, is_float
 from penstock.compiler.tasks.lowering.scalars import type_of
 from penstock.compiler.tasks.mapping.apply import elements
 from penstock.compiler.tasks.network import Instances, tokens
@@ -151,7 +151,8 @@ def _ports(network: Instances, names: tuple[str, ...]) -> tuple[Port, ...]:
     found: list[Port] = []
     for name in names:
         tensor = network.program.tensors[name]
-        if tensor.kind.dtype == BFLOAT16 or not named(tensor.kind.dtype).is_sent:
+        dtype = tensor.kind.dtype
+        if dtype == BFLOAT16 or is_fixed(dtype) or not named(dtype).is_sent:
             raise network.source.error(
                 tensor.node,
                 f"{name} is a tensor of {tensor.kind}",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from penstock.compiler.tasks.affine import Affine
 from penstock.compiler.tasks.arithmetic import Arithmetic
-from penstock.compiler.tasks.kinds import WIDEST_TOKEN, GridLayout, TileKind, joined
+from penstock.compiler.tasks.kinds import MOST_FRACTION, WIDEST_TOKEN, GridLayout, TileKind, fixed, is_float, joined
 from penstock.compiler.tasks.tiles import RUNTIME
 from penstock.compiler.tasks.tree import Expr, Fold, Shuffle
 from penstock.compiler.tasks.values import (
@@ -130,6 +130,8 @@ class Expressions(Arithmetic):
             if isinstance(one, int | float):
                 return abs(one) if word == "abs" else self._known(node, word, float(one))
             return self.apply(node, word, [one])
+        if word == "fixed":
+            return self._fixed_kind(node)
         if word == "len":
             (one,) = self._arguments(node, 1)
             return self._shape(node, one)[0]
@@ -148,6 +150,16 @@ class Expressions(Arithmetic):
             one, shape = self._arguments(node, 2)
             return self._spread(node, self.runtime(node, one), self.sizes(node, shape, "a shape"))
         raise self.error(node, f"{word} cannot be called here")
+
+    def _fixed_kind(self, node: ast.Call) -> TileKind:
+        bits, whole = self._arguments(node, 2)
+        if isinstance(bits, int) and isinstance(whole, int) and 2 <= bits <= 32 and 0 <= bits - whole <= MOST_FRACTION:
+            return TileKind(fixed(bits, bits - whole))
+        raise self.error(
+            node, f"fixed({self.say(bits)}, {self.say(whole)}) is no type",
+            "write fixed(BITS, WHOLE): all bits, and those before the point with the sign",
+            f"2 to 32 bits, at most {MOST_FRACTION} behind the point",
+        )  # fmt: skip
 
     def _arguments(self, node: ast.Call, count: int) -> list[ReadValue]:
         if len(node.args) != count or node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
@@ -221,7 +233,7 @@ class Expressions(Arithmetic):
         rank = len(value.kind.shape)
         if rank == 0 or (axis is not None and not -rank <= axis < rank):
             raise self.error(node, f"{value.kind} has no such dim to be combined along")
-        if op == "add":
+        if op == "add" or is_float(value.kind.dtype):
             value = self.cast(node, value, TileKind(joined(value.kind.dtype, value.kind.dtype)))
         axes = range(rank - 1, -1, -1) if axis is None else [axis % rank]
         for one in axes:

@@ -14,7 +14,7 @@ import numpy as np
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.tasks.affine import Affine, Tests
-from penstock.compiler.tasks.kinds import BFLOAT16, bits_of, is_float
+from penstock.compiler.tasks.kinds import BFLOAT16, FLOAT16, bits_of, is_float
 from penstock.compiler.tasks.network import Instances, TaskInstance
 from penstock.compiler.tasks.source import CODE
 from penstock.compiler.tasks.tree import (
@@ -76,6 +76,8 @@ def wrapped(value: Any, dtype: str) -> Any:
     kept = stored_as(dtype)
     if dtype == BFLOAT16:
         return rounded_to_bfloat16(value)
+    if dtype == FLOAT16:
+        return np.asarray(value, np.float32).astype(np.float16).astype(kept)[()]
     if is_float(dtype):
         return np.asarray(value).astype(kept)
     bits = bits_of(dtype)

@@ -10,19 +10,44 @@ WIDEST_TOKEN = 4096
 
 BFLOAT16 = "bf16"
 """The upper half of a float32: kept and sent so, computed as float32. On the chip it is 16 bits like others."""
+FLOAT16 = "f16"
+"""Half precision of IEEE 754: kept and sent so, computed as float32. On the chip it is 16 bits like others."""
 DTYPES: dict[str, str] = {f"int{bits}": f"i{bits}" for bits in range(2, 33)} | {
-    "bool": "i1", "float32": "f32", "bfloat16": BFLOAT16,
+    "bool": "i1", "float32": "f32", "bfloat16": BFLOAT16, "float16": FLOAT16,
 }  # fmt: skip
 """What a program calls a number, and what stands for it inside."""
 NAMES = {ir: name for name, ir in DTYPES.items()}
+MOST_FRACTION = 31
+"""Bits behind the point, of 32."""
+
+
+def fixed(bits: int, fraction: int) -> str:
+    """A whole number that counts steps of 2 ** -fraction."""
+    return f"q{bits}.{fraction}"
 
 
 def bits_of(dtype: str) -> int:
-    return int(dtype.lstrip("bfi"))
+    return int(dtype.lstrip("bfiq").partition(".")[0])
+
+
+def fraction_of(dtype: str) -> int:
+    """Bits behind the point; none of whole numbers."""
+    return int(dtype.partition(".")[2] or 0)
+
+
+def is_fixed(dtype: str) -> bool:
+    return dtype.startswith("q")
 
 
 def is_float(dtype: str) -> bool:
     return dtype.lstrip("b").startswith("f")
+
+
+def name_of(dtype: str) -> str:
+    """As a program calls it."""
+    if is_fixed(dtype):
+        return f"fixed({bits_of(dtype)}, {bits_of(dtype) - fraction_of(dtype)})"
+    return NAMES[dtype]
 
 
 @dataclass(frozen=True)
@@ -45,13 +70,15 @@ class TileKind:
 
     def __str__(self) -> str:
         shape = f"[{', '.join(map(str, self.shape))}]" if self.shape else ""
-        return NAMES[self.dtype] + shape
+        return name_of(self.dtype) + shape
 
 
 def joined(left: str, right: str) -> str:
-    """What two numbers are computed as: floats win, and integers are at least 32 bits wide."""
+    """What two numbers are computed as: floats win, then the longer fraction; others are at least 32 bits wide."""
     if is_float(left) or is_float(right):
         return "f32"
+    if is_fixed(left) or is_fixed(right):
+        return fixed(32, max(fraction_of(left), fraction_of(right)))
     return f"i{max(32, bits_of(left), bits_of(right))}"
 
 

@@ -6,7 +6,16 @@ import ast
 import math
 
 from penstock.compiler.tasks.affine import Affine, Remainder
-from penstock.compiler.tasks.kinds import TileKind, bits_of, is_float, joined
+from penstock.compiler.tasks.kinds import (
+    MOST_FRACTION,
+    TileKind,
+    bits_of,
+    fixed,
+    fraction_of,
+    is_fixed,
+    is_float,
+    joined,
+)
 from penstock.compiler.tasks.source import ProgramText, TaskError
 from penstock.compiler.tasks.tree import Apply, Const, Expr, Fetch, Fold, Join, Memory, Shuffle, Var
 from penstock.compiler.tasks.values import (
@@ -77,24 +86,64 @@ class TileValues:
 
     def cast(self, node: ast.AST, value: ReadValue, kind: TileKind) -> Expr:
         if isinstance(value, int | float) and not isinstance(value, bool) and not kind.shape:
-            number = float(value) if is_float(kind.dtype) else int(value)
+            number = float(value) if is_float(kind.dtype) else self._steps(value, kind.dtype)
             if isinstance(number, float) and abs(number) > LARGEST_FLOAT:
                 raise self.error(node, f"{number} does not fit {kind}", limit=f"at most {LARGEST_FLOAT:g}")
-            if isinstance(number, int) and not -(1 << (bits_of(kind.dtype) - 1)) <= number < 1 << bits_of(kind.dtype):
-                raise self.error(node, f"{number} does not fit {kind}")
+            most = 1 << (bits_of(kind.dtype) - is_fixed(kind.dtype))  # of whole numbers, bit patterns too
+            if isinstance(number, int) and not -(1 << (bits_of(kind.dtype) - 1)) <= number < most:
+                raise self.error(node, f"{value} does not fit {kind}")
             return Const(_wrapped(number, kind.dtype) if isinstance(number, int) else number, kind)
         made = self.runtime(node, value)
         if kind.shape and made.kind.shape != kind.shape:
             made = self._spread(node, made, kind.shape)
         if made.kind.dtype == kind.dtype:
             return made
+        if is_fixed(made.kind.dtype) or is_fixed(kind.dtype):
+            return self._moved_point(node, made, kind.dtype)
         if isinstance(made, Const) and not is_float(made.kind.dtype):
             number = float(made.value) if is_float(kind.dtype) else _wrapped(int(made.value), kind.dtype)
             return Const(number, made.kind.of(kind.dtype))
         return Apply("cast", (made,), made.kind.of(kind.dtype))
 
+    def _steps(self, value: float, dtype: str) -> int:
+        """The nearest whole number of steps, of two the even one; of integers what stands before the point."""
+        return round(value * (1 << fraction_of(dtype))) if is_fixed(dtype) else int(value)
+
+    def _moved_point(self, node: ast.AST, made: Expr, dtype: str) -> Expr:
+        """From or to a number with a fixed point: bits that are lost behind it are cut off, those before it wrap."""
+        have = made.kind.dtype
+        scale = TileKind("f32", made.kind.shape)
+        if is_float(dtype):
+            number = Apply("cast", (Apply("cast", (made,), made.kind.of("i32")),), made.kind.of("f32"))
+            shrunk = Apply("mul", (number, Const(2.0 ** -fraction_of(have), scale)), scale)
+            return self.cast(node, shrunk, made.kind.of(dtype))
+        if is_float(have):
+            number = self.cast(node, made, scale)
+            grown = Apply("mul", (number, Const(float(1 << fraction_of(dtype)), scale)), scale)
+            return Apply("cast", (Apply("cast", (grown,), made.kind.of("i32")),), made.kind.of(dtype))
+        steps: Expr = Apply("cast", (made,), made.kind.of("i32"))
+        left = fraction_of(dtype) - fraction_of(have)
+        if left:
+            by = Const(abs(left), steps.kind)
+            steps = Apply("shl" if left > 0 else "shr", (steps, by), steps.kind)
+        return Apply("cast", (steps,), made.kind.of(dtype))
+
+    def _product(self, node: ast.AST, one: Expr, other: Expr) -> Expr:
+        """Of numbers with a fixed point, or one and a whole number: fractions add up."""
+        fraction = fraction_of(one.kind.dtype) + fraction_of(other.kind.dtype)
+        if fraction > MOST_FRACTION:
+            raise self.error(
+                node, f"a product of {one.kind} and {other.kind} has {fraction} bits behind its point",
+                "cast one of them to fewer first", f"at most {MOST_FRACTION}",
+            )  # fmt: skip
+        args = [self.cast(node, value, TileKind(joined(value.kind.dtype, value.kind.dtype))) for value in (one, other)]
+        shape = self._common(node, args)
+        return Apply("mul", tuple(self._spread(node, a, shape) for a in args), TileKind(fixed(32, fraction), shape))
+
     def apply(self, node: ast.AST, op: str, values: list[ReadValue]) -> Expr:
         """An operation on values, each lane by itself; the smaller shape is repeated."""
+        if op in ("mul", "shl", "shr") and any(self._is_fixed(value) for value in values):
+            return self._scaled(node, op, values)
         args = self._alike(node, values, widen=op not in ("and", "or", "xor"))
         dtype = args[0].kind.dtype
         if op in ("exp", "sqrt", "tanh", "sigmoid", "div") and not is_float(dtype):
@@ -106,12 +155,44 @@ class TileValues:
             raise self.error(
                 node, f"{op} of values is no part of the language", "divide by powers of two with >>, or in float32"
             )
-        if op in ("shl", "shr", "and", "or", "xor") and is_float(dtype):
+        if op in ("shl", "shr", "and", "or", "xor") and (is_float(dtype) or is_fixed(dtype)):
             raise self.error(node, f"{op} of {args[0].kind}", "cast it to an integer first")
         shape = self._common(node, args)
         args = [self._spread(node, one, shape) for one in args]
         result = "i1" if op in ("==", "!=", "<", "<=", ">", ">=") else dtype
         return Apply(op, tuple(args), TileKind(result, shape))
+
+    def _is_fixed(self, value: ReadValue) -> bool:
+        return (isinstance(value, RUNTIME) and is_fixed(value.kind.dtype)) or (
+            isinstance(value, Memory) and is_fixed(value.dtype)
+        )
+
+    def _scaled(self, node: ast.AST, op: str, values: list[ReadValue]) -> Expr:
+        """A product, or a shift, of a number with a fixed point."""
+        if op == "mul":
+            if any(is_float(a.kind.dtype) for a, v in zip(self._runtimes(node, values), values, strict=True)
+                   if not isinstance(v, float)):  # fmt: skip
+                one, other = self._alike(node, values)
+                shape = self._common(node, [one, other])
+                args = (self._spread(node, one, shape), self._spread(node, other, shape))
+                return Apply("mul", args, TileKind("f32", shape))
+            return self._product(node, *self._written_as(node, values))
+        if self._is_fixed(values[1]):
+            raise self.error(node, "a shift by a number with a fixed point", "shift by a whole number")
+        value = self.runtime(node, values[0])
+        wide = self.cast(node, value, TileKind(joined(value.kind.dtype, value.kind.dtype)))
+        by = self.cast(node, values[1], TileKind("i32"))
+        shape = self._common(node, [wide, by])
+        args = (self._spread(node, wide, shape), self._spread(node, by, shape))
+        return Apply(op, args, TileKind(wide.kind.dtype, shape))
+
+    def _runtimes(self, node: ast.AST, values: list[ReadValue]) -> list[Expr]:
+        return [self.runtime(node, value) for value in values]
+
+    def _written_as(self, node: ast.AST, values: list[ReadValue]) -> list[Expr]:
+        """A fraction that is written takes the type of the number that it meets."""
+        own = next(value.kind.dtype for value in self._runtimes(node, values) if is_fixed(value.kind.dtype))
+        return [self.cast(node, v, TileKind(own)) if isinstance(v, float) else self.runtime(node, v) for v in values]
 
     def _alike(self, node: ast.AST, values: list[ReadValue], widen: bool = True) -> list[Expr]:
         """With numbers of one type: a written number takes the type of what it meets."""
@@ -121,7 +202,7 @@ class TileValues:
             for a, v in zip(args, values, strict=True)
             if not isinstance(v, int | float) or isinstance(v, bool)
         ]
-        if any(isinstance(v, float) for v in values):
+        if any(isinstance(v, float) for v in values) and not any(is_fixed(dtype) for dtype in own):
             own.append("f32")
         if not own:
             own = [a.kind.dtype for a in args]
@@ -191,11 +272,12 @@ class TileValues:
         shape = (m, n, k)
         one = Shuffle(a, tuple(i * k + p for i, _, p in spots), TileKind(a.kind.dtype, shape))
         other = Shuffle(b, tuple(p * n + j for _, j, p in spots), TileKind(b.kind.dtype, shape))
-        products = Apply(
-            "mul",
-            (self.cast(node, one, TileKind(dtype)), self.cast(node, other, TileKind(dtype))),
-            TileKind(dtype, shape),
-        )
+        if is_fixed(dtype):
+            products = self._product(node, one, other)
+            dtype = products.kind.dtype
+        else:
+            factors = (self.cast(node, one, TileKind(dtype)), self.cast(node, other, TileKind(dtype)))
+            products = Apply("mul", factors, TileKind(dtype, shape))
         sums = Fold("add", products, 2, TileKind(dtype, (m, n)))
         wanted = a.kind.shape[:-1] + b.kind.shape[1:]
         return sums if wanted == (m, n) else Shuffle(sums, tuple(range(m * n)), TileKind(dtype, wanted))

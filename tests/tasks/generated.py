@@ -8,48 +8,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from penstock.compiler.tasks.interpret import wrapped
+from tests.tasks.generated_text import Array, Generated, Stream
 
-Array = np.ndarray[Any, Any]
 _KINDS = ("int8", "int16", "int32", "int5", "int12")
 _MOST_TOKENS = 48
-
-
-@dataclass(frozen=True)
-class Stream:
-    """A stream that waits for its reader: what it is called, its type, and all its tokens."""
-
-    name: str
-    kind: str
-    tokens: Array
-
-    @property
-    def tile(self) -> tuple[int, ...]:
-        return self.tokens.shape[1:]
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-
-@dataclass
-class Generated:
-    """A program's text as lines, the numbers of its inputs, and its answers."""
-
-    lines: list[str] = field(default_factory=list[str])
-    inputs: dict[str, Array] = field(default_factory=dict[str, Array])
-    answers: dict[str, Array] = field(default_factory=dict[str, Array])
-    declared: list[str] = field(default_factory=list[str])
-    arguments: list[str] = field(default_factory=list[str])
-
-    @property
-    def text(self) -> str:
-        head = ["from penstock.tasks import *", "", "@program", f"def p({', '.join(self.arguments)}):"]
-        return "\n".join([*head, *(f"    {line}" for line in (*self.declared, *self.lines))]) + "\n"
 
 
 class Generator:
@@ -75,6 +41,8 @@ class Generator:
                 self.random.choice(stages)(self._taken())
         if self.seed % 3 == 0:
             self.random.choice((self._asked, self._fed_back))(self._taken())
+        if self.seed % 3 == 1:
+            self._stepped(self._taken())
         while len(self.open) > 2:
             self._join()
         for one in self.open:
@@ -318,6 +286,19 @@ class Generator:
             self._task(task)
         self.open.append(out)
 
+    def _stepped(self, one: Stream) -> None:
+        """Through numbers with a fixed point."""
+        bits, point = self.random.choice(((16, 8), (12, 5), (20, 11), (32, 15)))
+        kind, shape = f"fixed({bits}, {bits - point})", f", {one.tile}" if one.tile else ""
+        scaled = _wide(_wide(one.tokens.astype(np.int64) << point, bits) * (3 << point - 2), 32)  # by 0.75
+        sent, name = _wide(scaled >> point, bits), self._name("s")
+        self.made.declared.append(f"{name} = Stream[{kind}{shape}]")
+        both = np.where(sent > 1 << point, _wide(sent * sent, 32), _wide(sent << point, 32))
+        out = self._stream("int32", both >> 2 * point)
+        self._task(self._rounds(len(one), [f"{name}.put({kind}({one.name}.get()) * 0.75)"]))
+        self._task(self._rounds(len(one), [f"x = {name}.get()", f"{out.name}.put(int32(where(x > 1, x * x, x)))"]))
+        self.open.append(out)
+
     def _lanes(self, one: Stream) -> None:
         if len(one.tile) != 1:
             self._map(one)
@@ -382,6 +363,10 @@ class Generator:
                 f"for i in range({len(other)}):", f"    {out.name}.put({other.name}.get())",
             ])  # fmt: skip
         self.open.append(out)
+
+
+def _wide(values: Array, bits: int) -> Array:
+    return wrapped(values, f"i{bits}").astype(np.int64)
 
 
 def right_program(seed: int) -> Generated:

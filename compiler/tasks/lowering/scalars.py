@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from penstock.compiler.dialects import nest
 from penstock.compiler.scalars.operations import PREDICATES
 from penstock.compiler.tasks.interpret import rounded_to_bfloat16
-from penstock.compiler.tasks.kinds import BFLOAT16, TileKind, bits_of, is_float
+from penstock.compiler.tasks.kinds import BFLOAT16, FLOAT16, TileKind, bits_of, is_float
 from penstock.compiler.tasks.tree import Apply, Const, Expr
 
 _INTEGER: dict[str, Callable[..., Operation]] = {
@@ -32,9 +32,15 @@ def type_of(dtype: str) -> Attribute:
     return Float32Type() if dtype == "f32" else IntegerType(bits_of(dtype))
 
 
+_LEAST_NORMAL, _MOST = 0x38800000, 0x477FF000
+"""Of float16, as bits of float32: its least number with a leading 1, and where rounding leads beyond its largest."""
+
+
 def attribute(value: float, dtype: str) -> IntegerAttr[IntegerType] | FloatAttr[Float32Type]:
     if dtype == BFLOAT16:
         return IntegerAttr(int(rounded_to_bfloat16(value).view(np.int32)) >> 16, IntegerType(16))
+    if dtype == FLOAT16:
+        return IntegerAttr(int(np.float32(value).astype(np.float16).view(np.int16)), IntegerType(16))
     if is_float(dtype):
         return FloatAttr(float(value), Float32Type())
     return IntegerAttr(int(value), IntegerType(bits_of(dtype)))
@@ -129,11 +135,59 @@ def _narrowed(block: Block, value: SSAValue) -> SSAValue:
     return _add(block, arith.TruncIOp(chosen, IntegerType(16)))
 
 
+def _from_half(block: Block, value: SSAValue) -> SSAValue:
+    """A float16 as the float32 that it is, exactly."""
+
+    def whole(number: int) -> SSAValue:
+        return _constant(block, number, "i32")
+
+    bits = _add(block, arith.ExtUIOp(value, IntegerType(32)))
+    sign = _add(block, arith.ShLIOp(_add(block, arith.AndIOp(bits, whole(0x8000))), whole(16)))
+    size = _add(block, arith.AndIOp(bits, whole(0x7FFF)))
+    moved = _add(block, arith.ShLIOp(size, whole(13)))
+    normal = _add(block, arith.AddiOp(moved, whole(112 << 23)))
+    none = _add(block, arith.AddiOp(moved, whole(224 << 23)))  # infinite, or no number
+    steps = _add(block, arith.BitcastOp(_add(block, arith.SIToFPOp(size, Float32Type())), IntegerType(32)))
+    small = _add(block, arith.SubiOp(steps, whole(24 << 23)))
+    small = _add(block, arith.SelectOp(_add(block, arith.CmpiOp(size, whole(0), "eq")), whole(0), small))
+    found = _add(block, arith.SelectOp(_add(block, arith.CmpiOp(size, whole(0x400), "slt")), small, normal))
+    found = _add(block, arith.SelectOp(_add(block, arith.CmpiOp(size, whole(0x7C00), "slt")), found, none))
+    return _add(block, arith.BitcastOp(_add(block, arith.OrIOp(found, sign)), Float32Type()))
+
+
+def _to_half(block: Block, value: SSAValue) -> SSAValue:
+    """A float32 as the nearest float16, of two the even one. What is no number stays so."""
+
+    def whole(number: int) -> SSAValue:
+        return _constant(block, number, "i32")
+
+    bits = _add(block, arith.BitcastOp(value, IntegerType(32)))
+    sign = _add(block, arith.AndIOp(_add(block, arith.ShRSIOp(bits, whole(16))), whole(0x8000)))
+    size = _add(block, arith.AndIOp(bits, whole(0x7FFFFFFF)))
+    odd = _add(block, arith.AndIOp(_add(block, arith.ShRSIOp(size, whole(13))), whole(1)))
+    nearest = _add(block, arith.AddiOp(_add(block, arith.AddiOp(size, whole(0xFFF))), odd))
+    normal = _add(block, arith.SubiOp(_add(block, arith.ShRSIOp(nearest, whole(13))), whole(112 << 10)))
+    half = _constant(block, 0.5, "f32")  # in whose last place the small ones count: their sum is rounded there
+    magnitude = _add(block, arith.BitcastOp(size, Float32Type()))
+    summed = _add(block, arith.BitcastOp(_add(block, arith.AddfOp(magnitude, half)), IntegerType(32)))
+    small = _add(block, arith.SubiOp(summed, whole(0x3F000000)))
+    is_small = _add(block, arith.CmpiOp(size, whole(_LEAST_NORMAL), "slt"))
+    found = _add(block, arith.SelectOp(is_small, small, normal))
+    found = _add(block, arith.SelectOp(_add(block, arith.CmpiOp(size, whole(_MOST), "slt")), found, whole(0x7C00)))
+    undefined = _add(block, arith.CmpiOp(size, whole(0x7F800000), "sgt"))
+    found = _add(block, arith.SelectOp(undefined, whole(0x7E00), found))
+    return _add(block, arith.TruncIOp(_add(block, arith.OrIOp(found, sign)), IntegerType(16)))
+
+
 def _cast(block: Block, value: SSAValue, have: str, want: str) -> SSAValue:
     if have == want:
         return value
     if have == BFLOAT16:
         return _cast(block, _widened(block, value), "f32", want)
+    if have == FLOAT16:
+        return _cast(block, _from_half(block, value), "f32", want)
+    if want == FLOAT16:
+        return _to_half(block, _cast(block, value, have, "f32"))
     if want == BFLOAT16:
         return _narrowed(block, _cast(block, value, have, "f32"))
     if is_float(want):
@@ -144,6 +198,8 @@ def _cast(block: Block, value: SSAValue, have: str, want: str) -> SSAValue:
     if is_float(have):
         whole = _add(block, arith.FPToSIOp(value, IntegerType(32)))
         return whole if want == "i32" else _add(block, arith.TruncIOp(whole, goal))
+    if bits_of(have) == bits_of(want):
+        return value
     if bits_of(have) > bits_of(want):
         return _add(block, arith.TruncIOp(value, goal))
     return _add(block, arith.ExtUIOp(value, goal) if have == "i1" else arith.ExtSIOp(value, goal))
