@@ -28,7 +28,7 @@ def backup(
     It holds everything, keys too: keep it where only you can read it.
     """
     from penstock.services.upkeep.backup import back_up
-    from penstock.services.upkeep.place import database_of
+    from penstock.services.upkeep.chosen_database import database_of
 
     settings = Settings.from_environment()
     try:
@@ -60,7 +60,7 @@ def restore(
     `penstock up` then starts it, and the runs that were going go on. Nothing is ever overwritten.
     """
     from penstock.services.upkeep.archive import BackupReader
-    from penstock.services.upkeep.place import database_of
+    from penstock.services.upkeep.chosen_database import database_of
     from penstock.services.upkeep.restore import restore as restored
 
     settings = Settings.from_environment()

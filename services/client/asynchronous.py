@@ -39,7 +39,7 @@ from penstock.services.client.calls import LONGEST_POLL_SECONDS, ApiCall
 from penstock.services.client.downloads import CHUNK, Incoming
 from penstock.services.client.errors import ServiceError, refusal, unreachable
 from penstock.services.client.event_lines import SILENCE_SECONDS, EventReader
-from penstock.services.client.finding import CONNECT_SECONDS, find_service, headers_for
+from penstock.services.client.finding import find_service, headers_for, timeout_of
 from penstock.services.client.limits import LimitFound, compare_limits, limits_of
 from penstock.services.client.model_source import ModelSource, opened
 from penstock.services.client.patience import RETRIES, Patience, pause_before_retry
@@ -272,7 +272,7 @@ class AsyncClient:
             return incoming.target
         with incoming:
             try:
-                async with self._http.stream("GET", artifact.url, timeout=_timeout(30.0)) as response:
+                async with self._http.stream("GET", artifact.url, timeout=timeout_of(30.0)) as response:
                     if not response.is_success:
                         await response.aread()
                         raise refusal(response)
@@ -316,7 +316,7 @@ class AsyncClient:
     async def _stream(self, run: str, reader: EventReader) -> AsyncIterator[EventOut]:
         try:
             async with self._http.stream(
-                "GET", calls.events_path(run), headers=reader.headers, timeout=_timeout(SILENCE_SECONDS)
+                "GET", calls.events_path(run), headers=reader.headers, timeout=timeout_of(SILENCE_SECONDS)
             ) as response:
                 if not response.is_success:
                     await response.aread()
@@ -338,7 +338,7 @@ class AsyncClient:
                 try:
                     response = await self._http.request(
                         call.method, call.path, params=dict(call.params), json=call.body, data=dict(call.form) or None,
-                        files=files, headers=dict(call.headers), timeout=_timeout(call.seconds),
+                        files=files, headers=dict(call.headers), timeout=timeout_of(call.seconds),
                     )  # fmt: skip
                 except httpx.HTTPError as error:
                     raise unreachable(self.url, error) from error
@@ -346,7 +346,3 @@ class AsyncClient:
                     return call.read(response)
                 await asyncio.sleep(pause_before_retry(response, retries))
                 retries -= 1
-
-
-def _timeout(seconds: float) -> httpx.Timeout:
-    return httpx.Timeout(seconds, connect=CONNECT_SECONDS)

@@ -39,7 +39,7 @@ from penstock.services.client.calls import LONGEST_POLL_SECONDS, ApiCall
 from penstock.services.client.downloads import CHUNK, Incoming
 from penstock.services.client.errors import ServiceError, refusal, unreachable
 from penstock.services.client.event_lines import SILENCE_SECONDS, EventReader
-from penstock.services.client.finding import CONNECT_SECONDS, find_service, headers_for
+from penstock.services.client.finding import find_service, headers_for, timeout_of
 from penstock.services.client.limits import LimitFound, compare_limits, limits_of
 from penstock.services.client.model_source import ModelSource, opened
 from penstock.services.client.patience import RETRIES, Patience, pause_before_retry
@@ -268,7 +268,7 @@ class Client:
             return incoming.target
         with incoming:
             try:
-                with self._http.stream("GET", artifact.url, timeout=_timeout(30.0)) as response:
+                with self._http.stream("GET", artifact.url, timeout=timeout_of(30.0)) as response:
                     if not response.is_success:
                         response.read()
                         raise refusal(response)
@@ -312,7 +312,7 @@ class Client:
     def _stream(self, run: str, reader: EventReader) -> Iterator[EventOut]:
         try:
             with self._http.stream(
-                "GET", calls.events_path(run), headers=reader.headers, timeout=_timeout(SILENCE_SECONDS)
+                "GET", calls.events_path(run), headers=reader.headers, timeout=timeout_of(SILENCE_SECONDS)
             ) as response:
                 if not response.is_success:
                     response.read()
@@ -334,7 +334,7 @@ class Client:
                 try:
                     response = self._http.request(
                         call.method, call.path, params=dict(call.params), json=call.body, data=dict(call.form) or None,
-                        files=files, headers=dict(call.headers), timeout=_timeout(call.seconds),
+                        files=files, headers=dict(call.headers), timeout=timeout_of(call.seconds),
                     )  # fmt: skip
                 except httpx.HTTPError as error:
                     raise unreachable(self.url, error) from error
@@ -342,7 +342,3 @@ class Client:
                     return call.read(response)
                 time.sleep(pause_before_retry(response, retries))
                 retries -= 1
-
-
-def _timeout(seconds: float) -> httpx.Timeout:
-    return httpx.Timeout(seconds, connect=CONNECT_SECONDS)

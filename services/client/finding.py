@@ -10,7 +10,7 @@ from penstock.services.client.errors import UsageError
 from penstock.services.settings import Settings
 from penstock.services.supervisor.home import Home, Running
 
-CONNECT_SECONDS = 5.0
+_CONNECT_SECONDS = 5.0
 
 
 def find_service(url: str | None, token: str | None) -> tuple[str, str]:
@@ -38,6 +38,11 @@ def checked_url(url: str) -> str:
 def headers_for(token: str) -> dict[str, str]:
     headers = {"Accept": "application/json", "User-Agent": "penstock-client"}
     return headers | ({"Authorization": f"Bearer {token}"} if token else {})
+
+
+def timeout_of(seconds: float) -> httpx.Timeout:
+    """For an answer; connecting takes moments, or nobody is there."""
+    return httpx.Timeout(seconds, connect=_CONNECT_SECONDS)
 
 
 def _local_token(settings: Settings, own: Running | None, url: str) -> str:

@@ -18,11 +18,11 @@ from penstock.compiler.mesh.facts import facts_of
 from penstock.compiler.mesh.instructed.array import array_of
 from penstock.compiler.mesh.instructed.cycles import simulate_program
 from penstock.compiler.mesh.instructed.loading import tokens_of
-from penstock.compiler.mesh.instructed.places import answer_of
 from penstock.compiler.mesh.instructed.planned import plan_product
 from penstock.compiler.mesh.instructed.product import product_of
 from penstock.compiler.mesh.instructed.programs import ArrayProgram
 from penstock.compiler.mesh.instructed.rtl import design_of
+from penstock.compiler.mesh.instructed.tile_elements import answer_of
 from penstock.compiler.mesh.machine import Machine
 from penstock.compiler.mesh.planner import Reuse, all_plans
 from penstock.compiler.mesh.program import TileProgram

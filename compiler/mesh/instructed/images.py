@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from penstock.compiler.arrays import Array
-from penstock.compiler.mesh.instructed.places import places, tile_of
 from penstock.compiler.mesh.instructed.programs import ArrayProgram, EngineKey, OperandPlan
+from penstock.compiler.mesh.instructed.tile_elements import places, tile_of
 
 
 def memories_of(program: ArrayProgram, tensors: Mapping[str, Array]) -> dict[str, Array]:
