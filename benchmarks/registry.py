@@ -58,6 +58,10 @@ BENCHMARKS: dict[str, Benchmark] = {
         "benchmarks.fronts", "the front of the search with its defaults, beside NSGA-II with four times the trials"
     ),
     "fifo": Benchmark("benchmarks.fifo", "FIFO sizing: bits and latency by every way, against the optimum where known"),
+    "hida": Benchmark(
+        "benchmarks.hida.bench",
+        "ResNet-18 over parallel factors and tiles, lanes by work and by neighbours or not, LeNet: HIDA's ablations",
+    ),
     "hls-in": Benchmark(
         "benchmarks.hls_in", "public HLS C++ from source alone: II, depth and area against csynth, cycles against RTL"
     ),

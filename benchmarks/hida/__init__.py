@@ -1,0 +1,1 @@
+"""HIDA's ablations and its LeNet, beside the published figures: the parts of the benchmark `hida`, and docs/hida.md."""

@@ -1,0 +1,76 @@
+"""ResNet-18 swept as in HIDA's figures 10 and 11, and LeNet within its table 2's resources.
+
+`penstock bench hida --json --keep rows.jsonl`, then `python -m benchmarks.hida` writes docs/hida.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatch
+from pathlib import Path
+
+from benchmarks.hida import lenet, sweep
+from benchmarks.hida.published import TABLE_2
+from benchmarks.registry import Figures, Value
+
+Row = Mapping[str, Value]
+COMPARED = 64
+"""The parallel factor at which figure 11's groups are compared in the summary."""
+
+
+def makers() -> dict[str, Callable[[], Row]]:
+    """Every row by name, and what makes it."""
+
+    def of(point: sweep.Point) -> Callable[[], Row]:
+        return lambda: sweep.row(point)
+
+    return {"lenet/search": lenet.searched, "lenet/walk": lenet.walked, **{p.name: of(p) for p in sweep.points()}}
+
+
+def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> Figures:
+    """`only` is a part of a row's name, as `lenet` or `resnet18/naive`, or a pattern.
+
+    Rows go to the end of the file `keep` when they are there, and those that it has are not made again.
+    """
+    known = _kept(keep)
+    rows: list[Row] = []
+    for name, make in [(n, m) for n, m in makers().items() if only in n or fnmatch(n, only)][:limit]:
+        row = known.get(name) or make()
+        rows.append(row)
+        if keep is not None and name not in known:
+            with keep.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(dict(row)) + "\n")
+    return Figures("modelled", rows, summary({str(row["name"]): row for row in rows}))
+
+
+def summary(rows: Mapping[str, Row]) -> dict[str, Value]:
+    """What is asked for by name; null where its rows were not made."""
+    largest, smallest = sweep.TILES[-1], sweep.TILES[0]
+    both = rows.get(f"resnet18/ia+ca/{COMPARED}x{largest}")
+    naive = rows.get(f"resnet18/naive/{COMPARED}x{largest}")
+    found: dict[str, Value] = {"rows": len(rows)}
+    for figure, over in (("frames_a_second", both), ("dsp", naive), ("on_chip_bits", naive)):
+        under = naive if over is both else both
+        found[f"ia_ca_{figure}_times"] = None if not (over and under) else _ratio(over, under, figure)
+    found["smallest_tile_dsp"] = rows.get(f"resnet18/ia+ca/1x{smallest}", {}).get("dsp")
+    for name in ("search", "walk"):
+        row = rows.get(f"lenet/{name}", {})
+        frames = row.get("frames_a_second")
+        found[f"lenet_{name}_frames_a_second"] = frames
+        found[f"lenet_{name}_times_hida"] = (
+            None if frames is None else round(float(frames) / TABLE_2["HIDA"].frames_a_second, 3)
+        )
+        found[f"lenet_{name}_cpu_s"] = row.get("search_cpu_s")
+    return found
+
+
+def _ratio(over: Row, under: Row, figure: str) -> float:
+    return round(float(str(over[figure])) / max(float(str(under[figure])), 1e-9), 2)
+
+
+def _kept(keep: Path | None) -> dict[str, Row]:
+    if keep is None or not keep.exists():
+        return {}
+    rows = [json.loads(line) for line in keep.read_text(encoding="utf-8").splitlines() if line]
+    return {str(row["name"]): row for row in rows}
