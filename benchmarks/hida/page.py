@@ -12,7 +12,7 @@ from benchmarks.hida.published import IA_CA, SMALLEST_TILE_DSP, TABLE_2
 from benchmarks.hida.sweep import BY, FACTORS, NAMED, PLATFORM, TILES, Point
 from benchmarks.language.pictures import short
 from penstock.compiler.platforms import load_platform
-from penstock.dse.lanes.alignment import AlignedBy
+from penstock.dse.space.aligned_by import AlignedBy
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "benchmarks" / "data" / "hida.json"

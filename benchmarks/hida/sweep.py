@@ -20,9 +20,9 @@ from penstock.compiler.pipeline import prepare
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
-from penstock.dse.lanes.alignment import AlignedBy
 from penstock.dse.rungs import Bench
 from penstock.dse.rungs.ranking import measure_all
+from penstock.dse.space.aligned_by import AlignedBy
 from penstock.dse.space.options import TilingOptions
 
 MODEL, PLATFORM, QUANTISED = "zoo:resnet18", "vu9p-slr", "w8a8"

@@ -10,8 +10,8 @@ import numpy as np
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.mesh.instructed.array import CoreArray
-from penstock.compiler.mesh.instructed.tile_elements import answer_of
 from penstock.compiler.mesh.instructed.planned import ArrayPlan
+from penstock.compiler.mesh.instructed.tile_elements import answer_of
 from penstock.profiling.arrays.run import ArrayInCpp, ArrayInVerilator
 from penstock.profiling.tool_runner import ToolRunner
 
