@@ -44,6 +44,23 @@ ANSWERED = """
         for i in range(12):
             back.put(there.get() * 3)
 """
+WITHOUT = (
+    AROUND.replace("there, back = Stream[int32], Stream[int32]", "there = Stream[int32]")
+    .replace(
+        "NEAR",
+        """
+        for i in range(12):
+            there.put(A[i])
+""",
+    )
+    .replace(
+        "FAR",
+        """
+        for i in range(12):
+            B[i] = there.get()
+""",
+    )
+)
 PROGRAMS: dict[str, tuple[str, str, Callable[[Array], Array]]] = {
     "a put before its answer": ("""
         for i in range(12):
@@ -128,6 +145,22 @@ def test_hardware_equals_the_text_and_takes_the_simulated_cycles(name: str, tmp_
     emit(lowered, tmp_path / "out", part="x", clock_mhz=lowered.design.clock_mhz)
     assert verify_csim(lowered, build_csim(tmp_path / "out", ToolRunner()), inputs).equal
     assert_equal_in_verilator(lowered, inputs)
+
+
+def test_vitis_links_the_test_bench_with_threads(tmp_path: Path) -> None:
+    """Its own C simulation runs the circle's tasks side by side as well; of others nothing is said."""
+    for number, text in enumerate((text_of("a put before its answer"), WITHOUT)):
+        (tmp_path / str(number)).mkdir()
+        lowered = lowered_of(tmp_path / str(number), text)
+        out = tmp_path / str(number) / "out"
+        emit(lowered, out, part="x", clock_mhz=lowered.design.clock_mhz)
+        script, config = (out / "hls" / name for name in ("run_hls.tcl", "hls_config.cfg"))
+        flags = (
+            script.read_text().count("_design -argv $frames -ldflags -pthread }"),
+            config.read_text().count("-pthread"),
+        )
+        assert flags == ((2, 2) if number == 0 else (0, 0))
+        assert (out / "hls" / "together.h").exists() == (number == 0)
 
 
 def intervals(text: str, library: str, clock_mhz: float) -> dict[str, tuple[int, int, bool]]:

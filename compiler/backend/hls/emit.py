@@ -55,7 +55,7 @@ def emit_hls(
         "title": title, "top": top.sym_name.data, "ports": ports, "part": part, "clock_ns": clock_ns,
         "clock_uncertainty": clock_uncertainty, "arguments": _call_arguments(ports),
         "bench_arguments": _bench_arguments(ports),
-        "arrays": {port.argument: _array(port, ports) for port in ports},
+        "arrays": {port.argument: _array(port, ports) for port in ports}, "threads": bool(circles_of(top)),
     }  # fmt: skip
     files: dict[Path, str] = {
         hls / "penstock_top.cpp": top_cpp(top, ports, title, notes or {}, link.dies if link else {}),
@@ -70,7 +70,7 @@ def emit_hls(
         folder / "interface.json": json.dumps(interface_of(top, ports, valid), indent=1) + "\n",
         **{csim / "include" / name: _include(name) for name in CSIM_HEADERS},
     }
-    if circles_of(top):
+    if values["threads"]:
         files[hls / "together.h"] = _include("together.h")
     files |= {folder / "link" / name: text for name, text in (link_files(top, ports, link) if link else {}).items()}
     for path, text in files.items():
