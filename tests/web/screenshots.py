@@ -60,6 +60,8 @@ def main(link: str, folder: Path = FOLDER) -> None:
         _take(page, f"{base}{designed['page']}/design", folder / "timeline", "#timeline")
         _take(page, f"{base}{designed['page']}/design?area=lut", folder / "treemap", "#area")
         _take(page, f"{base}{designed['page']}/design", folder / "memory-map", "#memory-map")
+        if layer := next(iter(_computing(page)), ""):
+            _take(page, f"{base}{designed['page']}/design?kernel={quote(layer)}", folder / "layer", "#kernel")
         for part in ("mesh", "mapping"):  # of task programs
             for run in (one for one in whole if one["model"]["kind"] == "tasks"):
                 page.goto(f"{base}{run['page']}/design")
@@ -119,11 +121,16 @@ def _pages(searched: Any, designed: Any, asked: Any) -> Mapping[str, str]:
     }  # fmt: skip
 
 
+def _computing(page: Any) -> list[str]:
+    """The layers of an open design that compute, the largest first."""
+    nodes = json.loads(page.locator("#flow-data").text_content())["nodes"]
+    return [node["id"] for node in sorted(nodes, key=lambda node: -node["lut"]) if node["kind"] == "computes"]
+
+
 def _ask(page: Any, address: str) -> bool:
     """Has the kernel with the most lanes do with an eighth of them; whether there is one."""
     page.goto(address)
-    data = page.locator("#flow-data").text_content()
-    for name in (node["id"] for node in json.loads(data)["nodes"] if node["kind"] == "computes"):
+    for name in _computing(page):
         page.goto(f"{address}?kernel={quote(name)}")
         fields = page.locator('#what-if-form input[data-kind="unroll"]')
         wide = [at for at in range(fields.count()) if int(fields.nth(at).input_value()) >= 8]
