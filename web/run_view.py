@@ -21,6 +21,8 @@ from penstock.web.trials_view import KnownTrials, scarcest
 OptionLabels = Mapping[str, tuple[str, str]]
 """What each option of a run is called, and what it means where it is empty."""
 TABS = (("", "Overview"), ("/trials", "Trials"), ("/design", "Design"), ("/log", "Log and files"))
+_OF_ALL = ("", "/log")
+_WITHOUT_DESIGNS = ("import", "check", "array")
 _SHOWN_ELSEWHERE = (
     "chosen_trial", "evidence", "latency_cycles", "latency_us", "package", "resource_share", "share_evidence", "trials",
     "bound", "bound_reason", "gap_pct", "measurements", "design_of", "trials_planned", "fallback",
@@ -42,6 +44,7 @@ class RunHead:
     over: bool
     search: Search
     tabs: tuple[tuple[str, str, bool], ...]
+    has_designs: bool
     age: str
     lasted: str
 
@@ -85,17 +88,25 @@ class RunView:
     rungs: RungErrors | None
 
 
+def has_designs(run: Document) -> bool:
+    """Whether it looks for a design, or has one: a question about a model has none, nor has an array of cores."""
+    return not all(step["kind"] in _WITHOUT_DESIGNS for step in run["steps"])
+
+
 def view_head(run: Document, tab: str, now: datetime) -> RunHead:
     page = run["page"]
     total = run["progress"]["trials_total"]
-    names = {"/trials": f"Trials {total:,}"} if total else {}
+    designs, names = has_designs(run), {"/trials": f"Trials {total:,}"} if total else {}
     return RunHead(
         run=run,
         state=shown_state(run),
         style=style_of(shown_state(run)),
         over=run["state"] in OVER,
         search=view_search(run),
-        tabs=tuple((page + path, names.get(path, name), path == tab) for path, name in TABS),
+        tabs=tuple(
+            (page + path, names.get(path, name), path == tab) for path, name in TABS if designs or path in _OF_ALL
+        ),
+        has_designs=designs,
         age=text.age(run["created_at"], now),
         lasted=text.between(run["started_at"], run["finished_at"], now),
     )

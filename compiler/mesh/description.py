@@ -22,6 +22,7 @@ from penstock.compiler.mesh.shipped import FOLDER, machine_names
 
 MOST_BYTES = 1 << 18
 _LARGEST = 1 << 50
+_WORDS: Mapping[type, str] = {str: "a text", int: "a whole number", float: "a number"}
 MeshKind = TypeVar("MeshKind")
 _FIELDS = {
     "": {"name", "title", "clock_mhz", "dims", "unit", "core", "memory", "mux", "network"},
@@ -187,8 +188,10 @@ class _Builder:
         return float(self._of(int if isinstance(value, int) else float, value, name))
 
     def _of(self, kind: type[MeshKind], value: object, name: str) -> MeshKind:
+        if value is None:
+            raise refused(self.where, f"{name} is missing", "", f"give {_WORDS[kind]}")
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise refused(self.where, f"{name} is {value!r}"[:200], "", f"it must be {kind.__name__}")
+            raise refused(self.where, f"{name} is {value!r}"[:200], "", f"it must be {_WORDS[kind]}")
         if isinstance(value, int) and abs(value) > _LARGEST:
             raise refused(self.where, f"{name} is too large", f"at most {_LARGEST:,}", "describe a part")
         return value

@@ -34,6 +34,7 @@ BROKEN = {
     "a number from nowhere": ("(d0, d1) -> ((d0 + 1) mod 8", "(d0, d1)[s0] -> (s0 mod 8", "divide by numbers above 0"),
     "a map in brackets": ("((d0 + 1) mod 8", f"({'(' * 900}d0{')' * 900}", "is no affine map"),
     "no clock": ("clock_mhz = 1000.0", "clock_mhz = nan", "clock_mhz is nan"),
+    "no word of a clock": ("clock_mhz = 1000.0", "", "clock_mhz is missing"),
     "a start without end": ("start = 0.0", "start = inf", "start is inf"),
     "bytes beyond numbers": ("bytes = 1499136", f"bytes = {'9' * 400}", "bytes is too large"),
     "networks without end": ("[[mux]]", NETWORKS + "[[mux]]", "203 networks are too many"),

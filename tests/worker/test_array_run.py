@@ -86,6 +86,13 @@ def test_an_array_is_found_for_shapes_and_taken_up_again(running: Service, clien
     page = client.get(run["page"]).text
     assert found["array"] in page
     assert "equal in C++" in page
+    for designs in (
+        f'href="{run["page"]}/trials"',
+        f'href="{run["page"]}/design"',
+        "Best latency",
+        "Again with changes",
+    ):
+        assert designs not in page, designs
     assert all(f"{one['cycles']:,}" in page for one in found["programs"])
     for path in ("/trials", "/design", "/log"):
         assert client.get(run["page"] + path).status_code == 200, path
