@@ -239,6 +239,27 @@ def test_the_command_runs_three_shapes_on_one_build(tmp_path: Path, capsys: pyte
     assert len(list((tmp_path / "out/programs").glob("*.load"))) == 3
 
 
+@pytest.mark.slow
+def test_eight_by_eight_cores_of_the_u55c_run_three_shapes_in_cpp_and_verilator(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command of docs/meshes.md, with the cycles that it says; other answers than NumPy's are an error of it."""
+    shapes = {
+        "M=128,N=128,K=128,BLOCK_M=16,BLOCK_N=16,BLOCK_K=64": 1052,
+        "M=512,N=256,K=128,BLOCK_M=32,BLOCK_N=32,BLOCK_K=64": 5628,
+        "M=192,N=320,K=96,BLOCK_M=24,BLOCK_N=40,BLOCK_K=32": 2700,
+    }
+    code = run(["array", str(EXAMPLES / "gemm_int8.py"), "--on=u55c-8x8", *(f"--shape={s}" for s in shapes),
+                "--run=cpp", "--run=rtl", "--json", "-o", str(tmp_path)])  # fmt: skip
+    assert code == 0
+    programs = json.loads(capsys.readouterr().out)["programs"]
+    assert {one["name"]: one["rtl_cycles"] for one in programs} == shapes
+    assert all(one["cpp_equal"] and one["rtl_equal"] and one["cycles"] == one["rtl_cycles"] for one in programs)
+    assert (tmp_path / "hls/penstock_array.cpp").is_file()
+    assert (tmp_path / "rtl/penstock_array.sv").is_file()
+    assert len({file.read_bytes() for file in (tmp_path / "programs").glob("*.load")}) == 3
+
+
 @pytest.mark.parametrize("wrong", [["--run=fpga"], ["--shape=M"], ["--on=wormhole"]])
 def test_mistakes_are_one_line(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["array", str(EXAMPLES / "gemm_int8.py"), "--on=ecp5-85-4x4", *wrong]) in (1, 2)
