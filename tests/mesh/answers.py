@@ -73,15 +73,34 @@ def _softmax(x: MeshArray) -> MeshArray:
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def _attention(causal: bool) -> Callable[[Tensors], MeshArray]:
-    def answer(t: Tensors) -> MeshArray:
-        q, k, v = (t[name].reshape(2, 256, 64) for name in "QKV")
-        scores = q @ k.transpose(0, 2, 1) * 0.125
-        if causal:
-            scores = np.where(np.tri(256, dtype=bool), scores, -np.inf)
-        return _softmax(scores) @ v
+def attention(q: MeshArray, k: MeshArray, v: MeshArray, *, causal: bool = False) -> MeshArray:
+    """By heads."""
+    scores = q @ k.transpose(0, 2, 1) * 0.125
+    if causal:
+        scores = np.where(np.tri(*scores.shape[1:], dtype=bool), scores, -np.inf)
+    return _softmax(scores) @ v
 
-    return answer
+
+def mlp(x: MeshArray, up: MeshArray, down: MeshArray) -> MeshArray:
+    hidden = x @ up
+    return (hidden / (1 + np.exp(-hidden))) @ down
+
+
+def norm_gemm(x: MeshArray, w: MeshArray) -> MeshArray:
+    normal = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
+    return normal @ w
+
+
+def scan(x: MeshArray, delta: MeshArray, a: MeshArray, b: MeshArray, c: MeshArray) -> MeshArray:
+    state, found = np.zeros(a.shape), list[MeshArray]()
+    for at in range(len(x)):
+        state = state * np.exp(delta[at][:, None] * a) + (delta[at] * x[at])[:, None] * b[at]
+        found.append(state @ c[at])
+    return np.stack(found)
+
+
+def _attention(causal: bool) -> Callable[[Tensors], MeshArray]:
+    return lambda t: attention(*(t[name].reshape(2, 256, 64) for name in "QKV"), causal=causal)
 
 
 def _scores(t: Tensors) -> MeshArray:
@@ -93,28 +112,20 @@ def _values(t: Tensors) -> MeshArray:
 
 
 def _decode(t: Tensors) -> MeshArray:
-    q, k, v = t["q"].reshape(8, 16, 64), t["k"].reshape(8, 512, 64), t["v"].reshape(8, 512, 64)
-    return _softmax(q @ k.transpose(0, 2, 1) * 0.125) @ v
+    return attention(t["q"].reshape(8, 16, 64), t["k"].reshape(8, 512, 64), t["v"].reshape(8, 512, 64))
 
 
 def _mlp(t: Tensors) -> MeshArray:
-    hidden = t["x"].reshape(256, 128) @ t["up"].reshape(128, 256)
-    return (hidden / (1 + np.exp(-hidden))) @ t["down"].reshape(256, 128)
+    return mlp(t["x"].reshape(256, 128), t["up"].reshape(128, 256), t["down"].reshape(256, 128))
 
 
 def _norm(t: Tensors) -> MeshArray:
-    x = t["x"].reshape(128, 256)
-    normal = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
-    return normal @ t["w"].reshape(256, 128)
+    return norm_gemm(t["x"].reshape(128, 256), t["w"].reshape(256, 128))
 
 
 def _scan(t: Tensors) -> MeshArray:
-    a, state, found = t["a"].reshape(128, 16), np.zeros((128, 16)), []
     x, delta, b, c = (t[name].reshape(32, -1) for name in ("x", "delta", "b", "c"))
-    for at in range(32):
-        state = state * np.exp(delta[at][:, None] * a) + (delta[at] * x[at])[:, None] * b[at]
-        found.append(state @ c[at])
-    return np.stack(found)
+    return scan(x, delta, t["a"].reshape(128, 16), b, c)
 
 
 def _gemm(t: Tensors) -> MeshArray:

@@ -20,50 +20,26 @@ from penstock.compiler.mesh.planner import Reuse, all_plans, plan_programs
 from penstock.compiler.mesh.shipped import FOLDER
 from penstock.compiler.mesh.traffic import Traffic
 from penstock.compiler.pipeline import emit, lower, prepare
-from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels
+from penstock.compiler.pipeline.verify import FLOAT_TOLERANCE, make_inputs, verify_csim, verify_levels
 from penstock.compiler.tasks.interpret import interpret as run_tasks
 from penstock.compiler.tasks.opened import open_network
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.finishing.finish import finish
+from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.profiling.csim import build_csim
 from penstock.profiling.simulated import simulate_design
 from penstock.profiling.tool_runner import ToolRunner
 from tests.mesh.answers import CASES, Case
+from tests.mesh.small_kernels import FLOATS, INTS, ONES, error, few_ints, floats
 from tests.mesh.tile_values import interpret
 from tests.tasks.in_verilator import assert_equal_in_verilator
 from tests.tasks.programs import answered, drawn
 
 MESH = "ecp5-85-4x4"
-INTS = Case(
-    "gemm_int8", {"a": "int8", "b": "int8", "c": "int32", "M": 16, "N": 16, "K": 8},
-    lambda t: t["a"].reshape(16, 8) @ t["b"].reshape(8, 16), "c",
-)  # fmt: skip
-
-
-FLOATS = {
-    "gemm": ("a_ptr b_ptr c_ptr", {"BLOCK_SIZE_M": 2, "BLOCK_SIZE_N": 2, "BLOCK_SIZE_K": 2, "M": 16, "N": 16, "K": 8}),
-    "batched_gemm": ("a b c", {"B": 2, "M": 8, "N": 8, "K": 8, "BLOCK_M": 2, "BLOCK_N": 2, "BLOCK_K": 2}),
-    "flash_attention": ("Q K V Out", {"HEADS": 4, "LENGTH": 8, "D": 4, "BLOCK_M": 2, "BLOCK_N": 2}),
-    "causal": ("Q K V Out", {"HEADS": 4, "LENGTH": 16, "D": 2, "BLOCK_M": 2, "BLOCK_N": 8, "CAUSAL": 1}),
-    "flash_decode": ("q k v out", {"HEADS": 16, "QUERIES": 1, "LENGTH": 8, "D": 2, "BLOCK": 2}),
-    "mlp": ("x up down y", {"ROWS": 32, "WIDE": 4, "HIDDEN": 8, "BLOCK_M": 2, "BLOCK_H": 2}),
-    "norm_gemm": ("x w y", {"M": 8, "N": 8, "K": 8, "BLOCK_M": 2, "BLOCK_N": 2, "BLOCK_K": 2}),
-    "scan": ("x delta a b c y", {"LENGTH": 4, "CHANNELS": 16, "STATES": 4, "BLOCK_C": 1}),
-}
 FOUR = ("int8", "gemm", "batched_gemm", "mlp")
 """What fits an ECP5 on four cores; of the others two do."""
-ONES = {"BLOCK_SIZE_M": 1, "BLOCK_SIZE_N": 1, "BLOCK_SIZE_K": 1, "BLOCK_M": 1, "BLOCK_N": 1, "BLOCK_K": 1, "BLOCK": 1,
-        "BLOCK_H": 1, "M": 4, "N": 4, "K": 4, "D": 2, "LENGTH": 4, "ROWS": 4, "WIDE": 2, "HIDDEN": 4, "CHANNELS": 4,
-        "STATES": 2}  # fmt: skip
-"""Sizes of which four cores with floats fit an ECP5."""
-
-
-def floats(name: str, sizes: dict[str, int] | None = None) -> Case:
-    """A kernel with tensors of float32, small enough for the words of task programs."""
-    tensors, given = FLOATS[name]
-    values: dict[str, int | float | str] = {**dict.fromkeys(tensors.split(), "float32"), **given}
-    values |= {key: value for key, value in (sizes or {}).items() if key in given}
-    return Case("flash_attention" if name == "causal" else name, values, lambda t: t["never"], "")
+SIXTEEN_FIT = ("int8", "gemm", "batched_gemm")
+SIXTEEN_BUILT = (*SIXTEEN_FIT, "flash_attention", "flash_decode")
 
 
 def first_built(case: Case, machine: Machine) -> str:
@@ -157,7 +133,7 @@ def test_the_hardware_of_words_as_small_as_tiles_keeps_what_the_plan_promised(tm
 @pytest.mark.parametrize("name", ["int8", *sorted(set(FLOATS) - {"gemm", "flash_attention"})])
 def test_overlays_equal_at_every_level_and_take_the_simulated_cycles(name: str, tmp_path: Path) -> None:
     file = tmp_path / "program.py"
-    case = replace(INTS, given={**INTS.given, "M": 8, "N": 8, "K": 4}) if name == "int8" else floats(name, ONES)
+    case = few_ints() if name == "int8" else floats(name, ONES)
     file.write_text(first_built(case, small(2 if name in FOUR else 1)))
     program = prepare(import_model(str(file)))
     evaluator = Evaluator.create(program, "ecp5-85k")
@@ -167,3 +143,26 @@ def test_overlays_equal_at_every_level_and_take_the_simulated_cycles(name: str, 
     emit(lowered, tmp_path, part="x", clock_mhz=lowered.design.clock_mhz)
     assert verify_csim(lowered, build_csim(tmp_path, ToolRunner()), inputs).equal
     assert_equal_in_verilator(lowered, inputs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIXTEEN_BUILT)
+def test_sixteen_cores_answer_in_verilator_as_numpy_does_in_the_simulated_cycles(name: str, tmp_path: Path) -> None:
+    """What an ECP5-85 has no room for is still SystemVerilog."""
+    case = few_ints() if name == "int8" else floats(name, ONES)
+    file = tmp_path / "program.py"
+    file.write_text(first_built(case, load_machine(MESH)))
+    evaluator = Evaluator.create(prepare(import_model(str(file))), "ecp5-85k")
+    evaluated = evaluator.evaluate(evaluator.space.default_params())
+    assert evaluated.feasible == (name in SIXTEEN_FIT)
+    lowered = lower(evaluator.program, evaluated.design)
+    network = evaluator.assembler.network(lowered.design)
+    assert sum(task.name.startswith("core_") for task in network.tasks) == 16
+    inputs = make_inputs(lowered, random_sets=1)
+    core = WholeCore.of(lowered, evaluator.platform)
+    names = [port.name.rstrip("_") for port in lowered.program.signature.inputs]
+    for given, (found,) in zip(inputs, core.answers(inputs), strict=True):
+        wrong = error(case, dict(zip(names, given, strict=True)), found)
+        assert wrong == 0 if name == "int8" else wrong < FLOAT_TOLERANCE
+    simulated = simulate_design(network, evaluator.platform, evaluator.clock_mhz)
+    assert core.run(inputs[0]).latency == simulated.latency
