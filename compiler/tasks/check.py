@@ -62,11 +62,16 @@ def _check_ends(network: Instances, ends: ChannelEnds) -> None:
                     "a stream has one writer and one reader: declare an array of streams, one for each",
                     f"the first is at {source.line_of(first.node)}",
                 )  # fmt: skip
-            if name not in (ends.gets if side is ends.puts else ends.puts):
+            there = ends.gets if side is ends.puts else ends.puts
+            if name not in there:
+                array = network.channels[name].stream
+                beside = next((there[one][0] for one in there if network.channels[one].stream is array), None)
                 raise source.error(
                     users[0].node, f"{name} has no {other}: {users[0].instance.name} waits for ever"
                     if other == "writer" else f"{name} has no reader: what {users[0].instance.name} puts stays in it",
                     "put into it from a task" if other == "writer" else "get from it in a task, or do not put",
+                    f"others of the array have one: {beside.instance.name}, at {source.line_of(beside.node)}"
+                    if beside else "",
                 )  # fmt: skip
     for name, (put,) in ends.puts.items():
         (get,) = ends.gets[name]

@@ -32,6 +32,9 @@ WRONG = {
     "two put": (LOAD + LOAD.replace("load", "again").replace("A[i]", "1") + STORE, "s is put into by two", "s.put(1)"),
     "nobody gets": (LOAD, "s has no reader", "s.put"),
     "nobody puts": (STORE, "s has no writer", "s.get"),
+    "nobody puts into one of an array": (
+        LOAD.replace("s.put", "t[0].put") + STORE.replace("s.get", "t[1].get"), "t_0 has no reader", "t[0].put"
+    ),
     "no such stream": (LOAD + STORE + "\n    @task\n    def more(): t[2].put(1)", "t[2] is no stream", "t[2].put"),
     "a circle": (
         LOAD + STORE + "\n    @task\n    def f():\n        t[0].put(t[1].get())\n\n    @task\n    def g():\n"
