@@ -22,6 +22,8 @@ from penstock.compiler.mesh.shipped import FOLDER, machine_names
 
 MOST_BYTES = 1 << 18
 _LARGEST = 1 << 50
+_UNREAD = (ParseError, RecursionError, NotImplementedError)
+"""What xDSL's parser ends with: the last where a map multiplies two dims or takes one modulo the other."""
 _WORDS: Mapping[type, str] = {str: "a text", int: "a whole number", float: "a number"}
 MeshKind = TypeVar("MeshKind")
 _FIELDS = {
@@ -65,7 +67,7 @@ def module_of_text(text: str, where: str) -> ModuleOp:
     try:
         module = Parser(context, text, where).parse_module()
         module.verify()
-    except (ParseError, VerifyException, RecursionError, NotImplementedError) as error:
+    except (*_UNREAD, VerifyException) as error:
         raise refused(where, _short(error), "", "compare with a shipped description, printed as MLIR") from None
     return module
 
@@ -162,7 +164,7 @@ class _Builder:
         context.load_dialect(Builtin)
         try:
             found = Parser(context, f"affine_map<{text}>").parse_attribute()
-        except (ParseError, RecursionError, NotImplementedError):
+        except _UNREAD:
             found = None
         if not isinstance(found, AffineMapAttr):
             raise refused(self.where, f"{text[:80]!r} is no affine map", "", "write (d0, d1) -> ((d0 + 1) mod 8, d1)")
