@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,10 @@ from benchmarks.hida.curves import curves
 from benchmarks.hida.published import IA_CA, SMALLEST_TILE_DSP, TABLE_2
 from benchmarks.hida.sweep import BY, FACTORS, NAMED, PLATFORM, TILES, Point
 from benchmarks.language.pictures import short
+from benchmarks.written_page import ROOT, WrittenPage
 from penstock.compiler.platforms import load_platform
 from penstock.dse.space.aligned_by import AlignedBy
 
-ROOT = Path(__file__).resolve().parents[2]
-FIGURES = ROOT / "benchmarks" / "data" / "hida.json"
 PAGE = Path("docs") / "hida.md"
 _METRICS = {
     "dsp": ("DSPs", "dsp", "DSPs", 1.0),
@@ -37,14 +35,7 @@ def files(run: Mapping[str, Any]) -> dict[Path, str]:
     return {PAGE: _page(run, rows), **drawn}
 
 
-def write(run: Mapping[str, Any], root: Path = ROOT) -> None:
-    for path, text in files(run).items():
-        (root / path).write_text(text, encoding="utf-8")
-
-
-def read() -> dict[str, Any]:
-    """The run that the page shows."""
-    return json.loads(FIGURES.read_text(encoding="utf-8"))
+WRITTEN = WrittenPage(ROOT / "benchmarks" / "data" / "hida.json", files)
 
 
 def _curve(rows: Mapping[str, Row], names: Mapping[int, str], figure: str, scale: float) -> dict[int, float]:

@@ -3,19 +3,9 @@ from those of a file that `penstock bench llm --json` wrote, which are then the 
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 
-from benchmarks.language.page import FIGURES, read, write
-
-
-def main(given: list[str]) -> None:
-    if given:
-        run = json.loads(Path(given[0]).read_text(encoding="utf-8"))
-        FIGURES.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
-    write(read())
-
+from benchmarks.language.page import WRITTEN
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    WRITTEN.renew(sys.argv[1:])

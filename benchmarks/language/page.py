@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,9 @@ from benchmarks.language.published import (
     PublishedText,
 )
 from benchmarks.language.whole import START_US, Row, number
+from benchmarks.written_page import ROOT, WrittenPage
 from penstock.compiler.platforms import RESOURCE_NAMES, load_platform
 
-ROOT = Path(__file__).resolve().parents[2]
-FIGURES = ROOT / "benchmarks" / "data" / "llm.json"
 PAGE = Path("docs") / "llm.md"
 _OURS = "Penstock"
 _WHAT: tuple[tuple[str, str, Callable[[PublishedText], float | None], str], ...] = (
@@ -46,14 +44,7 @@ def files(run: Mapping[str, Any]) -> dict[Path, str]:
     return {PAGE: _page(run, rows), **drawn}
 
 
-def write(run: Mapping[str, Any], root: Path = ROOT) -> None:
-    for path, text in files(run).items():
-        (root / path).write_text(text, encoding="utf-8")
-
-
-def read() -> dict[str, Any]:
-    """The run that the page shows."""
-    return json.loads(FIGURES.read_text(encoding="utf-8"))
+WRITTEN = WrittenPage(ROOT / "benchmarks" / "data" / "llm.json", files)
 
 
 def _pictures(rows: Mapping[str, Row]) -> dict[str, str]:

@@ -56,7 +56,7 @@ def test_curves_say_every_point_and_leave_out_what_has_no_place() -> None:
 
 
 def test_the_page_is_what_the_command_writes_of_the_kept_run() -> None:
-    run = page.read()
+    run = page.WRITTEN.read()
     written = page.files(run)
     for path, text in written.items():
         assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: python -m benchmarks.hida"

@@ -105,7 +105,7 @@ def test_a_row_in_its_process_ends_in_time_and_says_what_was_wrong() -> None:
 
 
 def test_the_page_is_what_the_command_writes_of_the_kept_run() -> None:
-    run = page.read()
+    run = page.WRITTEN.read()
     written = page.files(run)
     for path, text in written.items():
         assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: python -m benchmarks.language"
@@ -122,10 +122,10 @@ def test_the_page_is_what_the_command_writes_of_the_kept_run() -> None:
 def test_a_run_with_nothing_found_is_a_page_as_well(tmp_path: Path) -> None:
     failed = [{"part": name.split("/")[0], "name": name, "reason": "as a test"} for name in llm.all_names()]
     (tmp_path / "docs").mkdir()
-    page.write({**page.read(), "rows": failed, "summary": llm.summary(failed)}, tmp_path)
+    page.WRITTEN.write({**page.WRITTEN.read(), "rows": failed, "summary": llm.summary(failed)}, tmp_path)
     text = (tmp_path / page.PAGE).read_text()
     assert "not found" in text
     assert "not measured" in text
-    page.write({**page.read(), "rows": [], "summary": {}}, tmp_path)
+    page.WRITTEN.write({**page.WRITTEN.read(), "rows": [], "summary": {}}, tmp_path)
     assert "not run" in (tmp_path / page.PAGE).read_text()
-    assert json.loads(json.dumps(page.read())) == page.read()
+    assert json.loads(json.dumps(page.WRITTEN.read())) == page.WRITTEN.read()
