@@ -1,4 +1,6 @@
-"""Lint and the fast tests, then the slow ones under a time of their own.
+"""Lint beside the fast tests, then the slow ones under a time of their own.
+
+Lint keeps one processor busy for minutes; a machine with two has the other one for the tests.
 
 A slow machine costs no submission: slow tests that did not run for lack of time are named and counted as skipped, and
 are no failure. A slow test that failed runs once more, alone; one that fails then too is a failure, one that passes is
@@ -47,26 +49,40 @@ class Suite:
         return sum(self.counts.get(word, 0) for word in words)
 
 
+class Command:
+    """A command, shown while it runs, whose end is waited for in a `with`: none of its processes is left behind it."""
+
+    def __init__(self, command: list[str], **environment: str) -> None:
+        self.command, self.suite = command, Suite()
+        self.process = subprocess.Popen(
+            command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            errors="replace", start_new_session=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.reader = threading.Thread(target=self.suite.show, args=(self.process.stdout,), daemon=True)
+        self.reader.start()
+
+    def __enter__(self) -> Command:
+        return self
+
+    def wait(self, seconds: float) -> Suite:
+        """What it said when it ended; after so many seconds it is killed."""
+        try:
+            self.suite.code = self.process.wait(max(seconds, 1))
+        except subprocess.TimeoutExpired:
+            self.suite.code = 1
+            print(f"{' '.join(self.command)} is ended: it did not end within {seconds:.0f} s", flush=True)
+        return self.suite
+
+    def __exit__(self, *_: object) -> None:
+        end(self.process.pid)
+        self.process.wait()
+        self.reader.join(10)  # what escaped and still holds the pipe is not waited for
+
+
 def run(command: list[str], seconds: float, **environment: str) -> Suite:
-    """The command, shown while it runs; none of its processes is left, and after so many seconds it is killed."""
-    suite = Suite()
-    process = subprocess.Popen(
-        command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        errors="replace", start_new_session=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    reader = threading.Thread(target=suite.show, args=(process.stdout,), daemon=True)
-    reader.start()
-    try:
-        suite.code = process.wait(max(seconds, 1))
-    except subprocess.TimeoutExpired:
-        suite.code = 1
-        print(f"{' '.join(command)} is ended: it did not end within {seconds:.0f} s", flush=True)
-    finally:
-        end(process.pid)
-        process.wait()
-        reader.join(10)  # what escaped and still holds the pipe is not waited for
-    return suite
+    with Command(command, **environment) as running:
+        return running.wait(seconds)
 
 
 def end(group: int) -> None:
@@ -82,9 +98,10 @@ def main() -> int:
     parser.add_argument("--grace", type=float, default=GRACE, help="seconds for tests that cannot be interrupted")
     asked = parser.parse_args()
     last = asked.began + asked.whole
-    fast = run(["make", "lint", "test"], last - time.time())
-    suites = [fast]
-    if fast.code == 0:
+    with Command(["make", "lint"]) as lint:
+        fast = run(["make", "test"], last - time.time())
+        suites = [fast, lint.wait(last - time.time())]
+    if not any(suite.code for suite in suites):
         until = min(time.time() + asked.slow, last - asked.grace - KILL_AFTER)
         limits = {"PENSTOCK_TESTS_UNTIL": str(until), "PENSTOCK_TESTS_END": str(until + asked.grace)}
         slow = run(["make", "test-slow"], until + asked.grace + KILL_AFTER - time.time(), **limits)
