@@ -9,6 +9,9 @@ from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.dialects.types import tensor_bits
 from penstock.dse.lanes.walks import SOME, KernelWalk
 
+_SOON = 64
+"""What takes so many times less work than its reader is there soon."""
+
 
 def leader_of(op: TensorOp, graph: Graph) -> TensorOp | None:
     """The kernel whose result an elementwise one walks along with; none for a reduction."""
@@ -72,25 +75,29 @@ def flowing(walks: Mapping[str, KernelWalk], large: Mapping[str, Sequence[int]],
     """The walks when every kernel takes in what the one before it makes as it comes, as far as its weights pass once.
 
     What comes slice by slice along one of a kernel's dims is walked along it, of several what is larger: the results go
-    on so, or, along a reduction, they are all there at its end. A kernel to which nothing comes so walks its first dim.
+    on so, or, along a reduction, they are all there at its end. Nothing is gained by the latter where what comes is
+    there soon beside what the kernel does with it. A kernel to which nothing comes so walks its first dim.
     Where a tensor is `large`, with the dims along which it lies, only these are walked slowly: along others it would be
     sent again.
     """
     found = dict(walks)
     slices: dict[str, int | None] = {}
+    behind: dict[str, int] = {}  # the work of the busiest kernel of those whose slices come along
     for op in graph.operations:
         walked = [d for d, trip in enumerate(op.trips) if trip > 1]
         mine = [d for d in walked if d in large.get(op.layer, walked)] or walked
         coming = [
-            dim
+            (dim, behind[producer.layer])
             for value in sorted(op.inputs, key=tensor_bits, reverse=True)
             if (producer := graph.makers.get(value)) is not None
             for dim, theirs in shared_dims(op, producer).items()
             if theirs == slices[producer.layer] and dim in mine
         ]
-        along = next(iter([*coming, *(d for d in mine if d not in op.reductions), *mine]), None)
+        coming = [(d, work) for d, work in coming if d not in op.reductions or work * _SOON >= op.work]
+        along = next(iter([*(d for d, _ in coming), *(d for d in mine if d not in op.reductions), *mine]), None)
         summed = along in op.reductions
         slices[op.layer] = None if summed else along
+        behind[op.layer] = max(op.work, *(work for d, work in coming if d == along and not summed), 0)
         if op.layer in found and along is not None and not found[op.layer].frame:
             few = SOME if summed and op.trips[along] > SOME else 1
             follows = bool(coming) and len(walked) > 1  # of slices that come one after the other, few at once

@@ -126,7 +126,7 @@ class Fitter:
             found = [plain] if self._all_frames[op.layer] else [plain, *walks_of_one(op, own[:1])]
         else:
             found = list(walks_of(op, self.frames.get(op.layer, ()))) or [KernelWalk(())]
-        return [*found, *with_some_lanes(op)] if op.layer in self.large else found
+        return [*found, *with_some_lanes(op)] if op.layer in self.streamed else found
 
     @cached_property
     def _all_frames(self) -> Mapping[str, tuple[int, ...]]:
@@ -258,6 +258,11 @@ class Fitter:
             return {}
         found = large_operands(self.graph, self.weights)
         return {layer: dims for layer, dims in found.items() if not self._all_frames[layer]}
+
+    @cached_property
+    def streamed(self) -> frozenset[str]:
+        """The kernels to which external memory brings a large tensor, whether it is used again or not."""
+        return frozenset((*self.large, *self._brought))
 
     @cached_property
     def _frame_lanes(self) -> Mapping[str, Mapping[int, tuple[int, ...]]]:

@@ -12,7 +12,7 @@ from penstock.compiler.platforms import Platform
 
 STRIPES, PREFETCH = "stripes", "prefetch_kib"
 _BITS_PER_KIB = 8 * 1024
-_AHEAD = (0, PREFETCH_BITS // _BITS_PER_KIB, 128, 256, 512, 1024, 8192)
+_AHEAD = (0, PREFETCH_BITS // _BITS_PER_KIB, 128, 256, 512, 1024, 2048, 4096, 8192)
 """From what covers an access to memory up to whole weights of a large layer."""
 
 

@@ -200,9 +200,9 @@ class Fitting:
     def flowing(self, settings: FittedSetting) -> dict[str, str]:
         """The parameters of walks with which what is made is taken in as it comes, and weights pass once.
 
-        None where no large tensor that external memory brings is used again: then nothing has to pass evenly.
+        None where external memory brings no large tensor: then nothing has to pass evenly, or while others compute.
         """
-        if not self.fitter.large:
+        if not self.fitter.streamed:
             return {}
         return self.named(flowing(self.walks(settings), self.fitter.large, self.graph))
 

@@ -115,11 +115,22 @@ def test_words_are_as_wide_as_a_reader_needs_banks() -> None:
     assert found.latency < steps * 1.2
 
 
-def test_one_row_has_nothing_that_would_pass_again() -> None:
-    """Then walks are searched as ever, and no kernel has another order inside."""
+def test_one_row_flows_too_in_the_order_that_it_has() -> None:
+    """Its weights pass once whatever the order; but a sum begins while what it sums up is still being made."""
     evaluator = feed_forward(None)
     settings = evaluator.space.fitted_setting()
-    assert evaluator.space.fitting.flowing(evaluator.space.settings(settings)) == {}
-    walks = [value for name, values in evaluator.space.choices.items() if name.startswith(WALK) for value in values]
-    assert walks
-    assert not any(str(walk).endswith(f"-by{SOME}") for walk in walks)
+    walks = evaluator.space.fitting.flowing(evaluator.space.settings(settings))
+    first, second = products(evaluator)
+    assert walks[f"{WALK}.{first.layer}"] == "0", "a row is there soon: nothing is gained by summing it up as it comes"
+    assert walks[f"{WALK}.{second.layer}"] == f"1-by{SOME}", "what the first one makes, some of it at once"
+    ends, orders = dict[str, list[int]](), list[tuple[int, ...]]()
+    for name, more in (("plain", {}), ("flowing", walks)):
+        design = evaluator.evaluate({**settings, **more, IN_TURN: True, "limit_share": 10}).design
+        network = evaluator.assembler.network(design)
+        found = simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=dict(design.fifo_depths))
+        ends[name] = [found.processes[op.layer].end for op in (first, second)]
+        orders.append(design.kernels[first.layer].order)
+    (begun, last), (_, plain) = ends["flowing"], ends["plain"]
+    assert last - begun < begun / 4, "the second product ends soon after the first"
+    assert last < plain
+    assert orders == [(0, 1), (0, 1)]
