@@ -162,12 +162,16 @@ class Program:
         ports = self.signature.outputs
         return [p.quant.dequantise(v) if p.quant else v for v, p in zip(outputs, ports, strict=True)]
 
+    def graph_text(self) -> str:
+        """The module as `read_graph_text` reads it."""
+        text = io.StringIO()  # xDSL cannot read back all that it prints in the form for people
+        Printer(text, print_generic_format=True).print_op(self.module)
+        return text.getvalue()
+
     def save(self, folder: Path) -> None:
         """Write graph.mlir, signature.json, params.npz and, where present, samples.npz and evaluation.npz."""
         folder.mkdir(parents=True, exist_ok=True)
-        text = io.StringIO()  # xDSL cannot read back all that it prints in the form for people
-        Printer(text, print_generic_format=True).print_op(self.module)
-        (folder / "graph.mlir").write_text(text.getvalue() + "\n")
+        (folder / "graph.mlir").write_text(self.graph_text() + "\n")
         reference = {"reference": self.samples.reference} if self.samples else {}
         notes = {"notes": list(self.notes)} if self.notes else {}
         document = {
@@ -206,10 +210,7 @@ class Program:
     def load(folder: Path, context: Context) -> Program:
         """Read what `save` wrote. Nothing in the folder is executed: text, JSON and plain arrays only."""
         document = json.loads((folder / "signature.json").read_text())
-        parser = Parser(context, (folder / "graph.mlir").read_text())
-        module = parser.parse_module(allow_implicit_module=False)  # else aliases could make a short text endless
-        _read_names(module)
-        module.verify()
+        module = read_graph_text((folder / "graph.mlir").read_text(), context)
         samples = evaluation = None
         if (folder / "samples.npz").exists():
             arrays = _load_arrays(folder / "samples.npz")
@@ -238,6 +239,14 @@ class Program:
             document.get("has_weights", True),
             tuple(document.get("notes", ())), layers, states, initial, text, mesh, places,
         )  # fmt: skip
+
+
+def read_graph_text(text: str, context: Context) -> ModuleOp:
+    """A module from text, verified."""
+    module = Parser(context, text).parse_module(allow_implicit_module=False)  # else aliases make a short text endless
+    _read_names(module)
+    module.verify()
+    return module
 
 
 def _read_names(module: ModuleOp) -> None:

@@ -6,8 +6,9 @@ evaluator always gives the same answer: it counts designs, not seconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from random import Random
 
@@ -15,9 +16,10 @@ from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.evaluation.objectives import DIES, shortage
 from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.lanes.neighbours import follow
+from penstock.dse.search.second import SecondProcess
+from penstock.dse.search.worth import PassedOver, State, Worth, rank_of
 from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import (
     BUILT,
@@ -50,8 +52,7 @@ _FEW_KERNELS = 12
 _PADDINGS_OF_MANY = 16
 _A_FEW_WALKS = 16
 
-State = dict[str, Value]
-_Rank = tuple[float, ...]
+_Moves = Callable[[Evaluation], Iterable[State]]
 
 
 @dataclass(frozen=True)
@@ -63,27 +64,32 @@ class Descended:
 
 
 def descend(
-    evaluator: Evaluator, choices: Choices | None = None, *, enough: float = 0.0, rounds: int = _ROUNDS
+    evaluator: Evaluator,
+    choices: Choices | None = None,
+    *,
+    enough: float = 0.0,
+    rounds: int = _ROUNDS,
+    second: SecondProcess | None = None,
 ) -> Descended | None:
     """The best design of a walk for every kernel; None where the space, as far as it is open, has no such designs.
 
-    It ends early with one whose first objective is not above `enough`.
+    It ends early with one whose first objective is not above `enough`. With a second process it is quicker.
     """
     open_to = choices or evaluator.space.choices
     if FITTED not in open_to["allocation"] or not evaluator.space.fitted_setting():
         return None
-    return _Descent(evaluator, open_to, enough).run(rounds)
+    return _Descent(evaluator, open_to, enough, second).run(rounds)
 
 
 def rewalked(evaluator: Evaluator, choices: Choices, start: Params) -> Evaluation | None:
     """The best of a few other walks of the largest kernels, all else as in `start`; None if that cannot be laid out."""
-    descent = _Descent(evaluator, choices, 0.0)
-    descent.most = _A_FEW_WALKS
+    descent = _Descent(evaluator, choices, 0.0, None)
+    descent.worth.most = _A_FEW_WALKS
     return descent.only_walks(start)
 
 
 class _Descent:
-    def __init__(self, evaluator: Evaluator, choices: Choices, enough: float) -> None:
+    def __init__(self, evaluator: Evaluator, choices: Choices, enough: float, second: SecondProcess | None) -> None:
         self.enough = enough
         self.evaluator, self.space, self.choices = evaluator, evaluator.space, choices
         self.fitting, self.graph = evaluator.space.fitting, evaluator.space.graph
@@ -92,50 +98,47 @@ class _Descent:
         if self.kernels > _FEW_KERNELS:  # not all moves can be tried: those of the largest kernels matter most
             self.leading.sort(key=lambda op: -op.work)
         places = sum(prod(op.trips[d] for d in self.space.spatial.get(op.layer, ())) for op in self.graph.operations)
-        self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**3, _FOR_ALL_PLACES // places))
-        self.model = evaluator.outlook if evaluator.goal.time_only_costs else evaluator.assume
-        self.seen: dict[tuple[Value, ...], Evaluation | None] = {}
+        most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**3, _FOR_ALL_PLACES // places))
+        self.worth = Worth(evaluator, choices, most, second)
 
     def run(self, rounds: int) -> Descended:
         """From the best start, and from the next ones for as long as little was tried."""
         found: list[Evaluation] = []
         starts = self._starts()
-        if _rank(starts[0])[0] >= 1.0:  # what is so far beyond is seldom a matter of walks
-            self.most = min(self.most, len(self.seen) + _FOR_WHAT_DOES_NOT_FIT)
+        worth = self.worth
+        if rank_of(starts[0])[0] >= 1.0:  # what is so far beyond is seldom a matter of walks
+            worth.most = min(worth.most, len(worth.seen) + _FOR_WHAT_DOES_NOT_FIT)
         for start in starts:
             if not found or (
-                len(self.seen) < self.most * _WORTH_ANOTHER and not self._is_enough(min(found, key=_rank))
+                len(worth.seen) < worth.most * _WORTH_ANOTHER and not self._is_enough(min(found, key=rank_of))
             ):
                 found.append(self._descend(start, rounds, anchored=not self._flows(start)))
-        return Descended(self._seen_to_run(self._elsewhere(min(found, key=_rank))), len(self.seen))
+        return Descended(self._seen_to_run(self._elsewhere(min(found, key=rank_of))), len(worth.seen))
 
     def only_walks(self, start: Params) -> Evaluation | None:
         best = self._evaluate(dict(start))
-        if best is None:
-            return None
-        for op in self.leading:
-            best = self._best_of(self._other_walks(op, best), best)
-        return best
+        return None if best is None else self._in_turn([partial(self._other_walks, op) for op in self.leading], best)
 
-    def _seen_to_run(self, best: Evaluation) -> Evaluation:
+    def _seen_to_run(self, found: Evaluation) -> Evaluation:
         """The best that runs through: all were modelled as if the depths of their FIFOs sufficed."""
+        best: Evaluation | PassedOver = found
         while True:
             shown = self.evaluator.evaluate(best.params)
-            if best.timed and _rank(shown) <= _rank(best):
+            if best.timed and rank_of(shown) <= rank_of(best):
                 return shown
-            self.seen[_key(best.params)] = shown
-            best = min((one for one in self.seen.values() if one is not None), key=_rank)
+            self.worth.is_known_as(shown)
+            best = self.worth.best_seen()
 
     def _elsewhere(self, best: Evaluation) -> Evaluation:
         """From the best with a few kernels walked otherwise, for as long as there are settings left."""
         draw, fruitless = Random(0), 0
-        while len(self.seen) < self.most and fruitless < _MOST_FRUITLESS and not self._is_enough(best):
+        while self.worth.may_go_on and fruitless < _MOST_FRUITLESS and not self._is_enough(best):
             start = self._evaluate(self._shaken(best, draw))
             fruitless += 1
             if start is None:
                 continue
             found = self._descend(start, 1, anchored=False)
-            if _rank(found) < _rank(best):
+            if rank_of(found) < rank_of(best):
                 best, fruitless = found, 0
         return best
 
@@ -155,21 +158,39 @@ class _Descent:
         return state
 
     def _descend(self, best: Evaluation, rounds: int, *, anchored: bool = True) -> Evaluation:
-        for op in self.leading if anchored else ():
-            best = self._best_of(self._anchors(op, best), best)
+        whole = [self._capped, self._multiplied, self._shared_out, self._striped, self._regrouped]
+        kinds = (self._small_moves, self._other_walks, self._small_moves)
+        single = [partial(moves, op) for moves in kinds for op in self.leading]
+        if anchored:
+            best = self._in_turn([partial(self._anchors, op) for op in self.leading], best)
         for _ in range(rounds):
             before = best
-            best = self._best_of(self._capped(best), best)
-            best = self._best_of(self._other_multipliers(best.params), best)
-            best = self._best_of(self._shared_out(best), best)
-            best = self._best_of(self._striped(best), best)
-            best = self._best_of(self._regrouped(best), best)
-            for moves in (self._small_moves, self._other_walks, self._small_moves):
-                for op in self.leading:
-                    best = self._best_of(moves(op, best), best)
-            best = self._best_of([*self._padded(best), *self._smaller(best)], best)
+            best = self._in_turn([*whole, *single, self._resized], best)
             if best is before:
                 break
+        return best
+
+    def _in_turn(self, kinds: Sequence[_Moves], best: Evaluation) -> Evaluation:
+        """One kind of moves after the other, each from the best until then."""
+        coming: dict[int, list[State]] = {}
+
+        def moves(place: int, best: Evaluation) -> list[State]:
+            if place not in coming:
+                coming[place] = list(kinds[place](best))
+            return coming[place]
+
+        def moves_after(place: int, best: Evaluation) -> Iterator[list[State]]:
+            for later in range(place + 1, len(kinds)):
+                yield moves(later, best)
+
+        for place in range(len(kinds)):
+            if self._is_enough(best):
+                break
+            before, now = best, moves(place, best)
+            self.worth.foresee(now, moves_after(place, best), best)
+            best = self._best_of(now, best)
+            if best is not before:
+                coming.clear()
         return best
 
     def _starts(self) -> list[Evaluation]:
@@ -187,7 +208,7 @@ class _Descent:
                 if evaluation is not None:
                     found.append(evaluation)
         if found and IN_TURN in self.choices:
-            best = min(found, key=_rank)
+            best = min(found, key=rank_of)
             best = self._best_of(self._flowing(best), best)
             found += [best for best in [self._best_of(self._shared_out(best), best)] if best not in found]
         if not found:
@@ -195,7 +216,7 @@ class _Descent:
                 code="nothing-fits", what="not even the simplest walk can be laid out",
                 where=self.evaluator.program.name, hint="take a larger platform, or relax the limits",
             )  # fmt: skip
-        return sorted(found, key=_rank)
+        return sorted(found, key=rank_of)
 
     def _flowing(self, best: Evaluation) -> Iterator[State]:
         """Walks with which each kernel takes in what the one before it makes as it comes, and weights pass once."""
@@ -212,13 +233,16 @@ class _Descent:
         serves early layers and late ones makes the first ones wait for the last ones of the input before."""
         if not self.evaluator.goal.weighs_frames or STRIPES not in state:
             return state
-        self.most += 2  # of many kernels, hardly more are tried
+        self.worth.most += 2  # of many kernels, hardly more are tried
         return self._best_way([state, {**state, STRIPES: self.choices[STRIPES][0]}])
 
     def _best_way(self, ways: list[State]) -> State:
         """The best of a few states, the first one if none can be modelled."""
-        found = [(_rank(evaluation), n) for n, way in enumerate(ways) if (evaluation := self._evaluate(way))]
+        found = [(rank_of(evaluation), n) for n, way in enumerate(ways) if (evaluation := self._evaluate(way))]
         return ways[min(found)[1] if found else 0]
+
+    def _multiplied(self, best: Evaluation) -> list[State]:
+        return self._other_multipliers(best.params)
 
     def _other_multipliers(self, state: Mapping[str, Value]) -> list[State]:
         kinds = self.choices.get(MULTIPLIERS, ())
@@ -236,7 +260,7 @@ class _Descent:
 
     def _fits(self, state: State) -> bool:
         found = self._evaluate(state)
-        return found is not None and _rank(found)[0] <= 0
+        return found is not None and rank_of(found)[0] <= 0
 
     def _adders(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(kind for op in self.leading for kind in self.fitting.adders(op)))
@@ -249,7 +273,7 @@ class _Descent:
             if self._is_enough(best):
                 break
             evaluation = self._evaluate(state, best)
-            if evaluation is not None and _rank(evaluation) < _rank(best):
+            if evaluation is not None and rank_of(evaluation) < rank_of(best):
                 best = evaluation
         return best
 
@@ -356,6 +380,10 @@ class _Descent:
         found = self.fitting.padding(self.space.settings(state), allowance, most)
         return {name: size for name, size in found.items() if size in self.choices.get(name, ())}
 
+    def _resized(self, best: Evaluation) -> Iterator[State]:
+        yield from self._padded(best)
+        yield from self._smaller(best)
+
     def _smaller(self, best: Evaluation) -> Iterator[State]:
         """Less of the limits, for whom the fastest is not the best."""
         if best.goal.objectives[0] not in ("latency", "throughput"):
@@ -368,33 +396,4 @@ class _Descent:
         return {name: v if v in self.choices[name] else self.choices[name][0] for name, v in state.items()}
 
     def _evaluate(self, state: State, best: Evaluation | None = None) -> Evaluation | None:
-        """The design of a state; None if it cannot be laid out, or if enough were tried.
-
-        One that is no better than `best` even if no FIFO is ever full need not be timed.
-        """
-        if any(value not in self.choices[name] for name, value in state.items()):
-            return None
-        key = _key(state)
-        if key not in self.seen and len(self.seen) < self.most:
-            self.seen[key] = self._modelled(self.model, state)
-        found = self.seen.get(key)
-        if found is not None and not found.timed and (best is None or _rank(found) < _rank(best)):
-            found = self.seen[key] = self._modelled(self.evaluator.assume, state)
-        return found
-
-    def _modelled(self, model: Callable[[Params], Evaluation], state: State) -> Evaluation | None:
-        try:
-            return model(state)
-        except PenstockError:  # it cannot be laid out or scheduled
-            return None
-
-
-def _key(state: Mapping[str, Value]) -> tuple[Value, ...]:
-    return tuple(state[name] for name in sorted(state))
-
-
-def _rank(evaluation: Evaluation) -> _Rank:
-    """What fits comes first, then what misses the dies alone; then the objectives, then the smaller one."""
-    missed = shortage(evaluation.constraints)[1]
-    apart = 0.5 if missed <= 0 < evaluation.constraints.get(DIES, 0.0) else 0.0
-    return max(missed, 0.0) + apart, *evaluation.values, max(evaluation.shares.values())
+        return self.worth.evaluate(state, best)

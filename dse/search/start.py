@@ -16,6 +16,7 @@ from penstock.dse.search.effort import QUICKLY_MODELLED, near_enough, usual_tria
 from penstock.dse.search.fill import LANES, fill, fits
 from penstock.dse.search.sampler_kinds import sampler_kind
 from penstock.dse.search.samplers import within
+from penstock.dse.search.second import SecondProcess
 from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import FITTED, SHARE
 from penstock.dse.space.grouping import BUDGET, FUSED, GREEDY
@@ -53,7 +54,12 @@ class SearchPlan:
 
 
 def plan(
-    evaluator: Evaluator, choices: Choices, sampler: str, trials: int | None = None, gap: float = DEFAULT_GAP
+    evaluator: Evaluator,
+    choices: Choices,
+    sampler: str,
+    trials: int | None = None,
+    gap: float = DEFAULT_GAP,
+    second: SecondProcess | None = None,
 ) -> SearchPlan:
     """With so many trials, or as many as suit the space. An error where no design keeps to the limits."""
     bounds = GoalBounds(evaluator)
@@ -63,7 +69,7 @@ def plan(
     kernels = len(evaluator.space.graph.operations)
     if sampler_kind(sampler).walks:
         return SearchPlan((), 0, trials or usual_trials(choices, 0, kernels), bound, enough, near_enough=False)
-    first, modelled = starting_settings(evaluator, choices, enough)
+    first, modelled = starting_settings(evaluator, choices, enough, second)
     done = any(one.feasible and one.values[0] <= enough for one in (evaluator.evaluate(params) for params in first[:1]))
     most = trials or usual_trials(choices, len(first), kernels)
     most = len(first) if MAPPING in choices else most
@@ -71,7 +77,10 @@ def plan(
 
 
 def starting_settings(
-    evaluator: Evaluator, choices: Choices | None = None, enough: float = 0.0
+    evaluator: Evaluator,
+    choices: Choices | None = None,
+    enough: float = 0.0,
+    second: SecondProcess | None = None,
 ) -> tuple[tuple[dict[str, Value], ...], int]:
     """What is tried first, and how many settings were modelled to find it; with `choices`, as far as these are open.
 
@@ -80,7 +89,7 @@ def starting_settings(
     choices = choices or evaluator.space.choices
     if MAPPING in choices:  # a task program: nothing is tiled
         return tuple({MAPPING: value} for value in choices[MAPPING]), 0
-    found = descend(evaluator, choices, enough=enough)
+    found = descend(evaluator, choices, enough=enough, second=second)
     settings: list[dict[str, Value]] = []
     if found is not None:
         best = dict(found.best.params)

@@ -45,6 +45,7 @@ def compile(
 
     from penstock.compiler.design import Design
     from penstock.dse.rungs.rung import Bench
+    from penstock.dse.search.second import second_process
     from penstock.profiling.tool_runner import ToolRunner
     from penstock.services.cli.options import (
         check_bitstream,
@@ -72,7 +73,7 @@ def compile(
         if stop_after or print_ir:
             return show_ir(model, target, given, stop_after, None if print_ir else out)
         check_output(out)
-        with Stages().running() as stages:
+        with Stages().running() as stages, second_process(wanted=given is None) as second:
             if target.fallback:
                 stages.say(target.fallback)
             stages.begin("importing the model")
@@ -86,7 +87,7 @@ def compile(
                 choice, exploration = find_unexplained(
                     program, target.platform, target.clock_mhz, target.quantize, trials, SearchSettings.of(asked),
                     lambda done, most: stages.note(f"{done} of {most}"), evidence=target.evidence, stage=stages.begin,
-                    line=stages.note,
+                    line=stages.note, second=second,
                 )  # fmt: skip
                 finished, synthesis = choice.finished, choice.synthesis
                 if finished.evaluation.sizing_note:

@@ -42,6 +42,7 @@ def explore(
 
     from penstock.compiler.package.report import SearchResult
     from penstock.dse.evaluation.objectives import Goal
+    from penstock.dse.search.second import second_process
     from penstock.services.cli.options import check_target, save_design
     from penstock.services.cli.stages import Stages
     from penstock.services.jobs.model import load_program
@@ -52,7 +53,7 @@ def explore(
         target = check_target(asked, clock, None)
         goal = Goal.of(asked["objectives"] or (), asked["limits"] or ()).on(target.platform)
         trials = asked["trials"]
-        with Stages().running() as stages:
+        with Stages().running() as stages, second_process(wanted=True) as second:
             if target.fallback:
                 stages.say(target.fallback)
             stages.begin("importing the model")
@@ -63,6 +64,7 @@ def explore(
             choice, exploration = find_design(
                 program, target.platform, target.clock_mhz, target.quantize, trials, SearchSettings.of(asked, goal),
                 lambda done, most: stages.note(f"{done} of {most}"), evidence=target.evidence, stage=stages.begin,
+                second=second,
             )  # fmt: skip
             best = choice.finished.design
         if save is not None:

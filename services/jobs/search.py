@@ -23,6 +23,7 @@ from penstock.dse.finishing.placement import NO_PLACE
 from penstock.dse.rungs import RUNGS, Bench, Measured, Ranked, rank, rank_beaten, usable
 from penstock.dse.rungs.vitis import VITIS_RUNGS, profile_of, retimed
 from penstock.dse.search.explore import Tried, explore
+from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.study import Told
 from penstock.dse.space.tiling import Value
 from penstock.profiling.network import TaskNetwork
@@ -238,13 +239,16 @@ def find_design(
     evidence: Evidence = DEFAULT_RUNG,
     stage: Callable[[str], None] = lambda _: None,
     line: Callable[[str], None] | None = None,
+    second: SecondProcess | None = None,
 ) -> tuple[Choice, ExplorationReport]:
     """Search in this process, choose among the best on the rung asked for, finish the chosen one, and explain it.
 
     `program` is prepared. `progress` counts trials, `stage` names what comes after them, `line` says how far that is.
+    A `second` process takes a part of the work, and changes nothing of what is found.
     """
     choice, explain = find_unexplained(
-        program, platform, clock_mhz, quantize, trials, settings, progress, evidence=evidence, stage=stage, line=line
+        program, platform, clock_mhz, quantize, trials, settings, progress, evidence=evidence, stage=stage, line=line,
+        second=second,
     )  # fmt: skip
     stage(EXPLAINING)
     return choice, explain()
@@ -262,6 +266,7 @@ def find_unexplained(
     evidence: Evidence = DEFAULT_RUNG,
     stage: Callable[[str], None] = lambda _: None,
     line: Callable[[str], None] | None = None,
+    second: SecondProcess | None = None,
 ) -> tuple[Choice, Callable[[], ExplorationReport]]:
     """The same, where what explains the choice is worked out when it is asked for: while a tool runs, for instance."""
     usable(evidence, platform, clock_mhz)  # an error comes before the search, not after it
@@ -276,7 +281,7 @@ def find_unexplained(
 
     found = explore(
         evaluator, trials, seed=settings.seed, sampler=settings.sampler, fixed=settings.fixed, gap=settings.gap,
-        progress=tried,
+        progress=tried, second=second,
     )  # fmt: skip
     bench = Bench(progress=stage, line=line, fifo_simulations=settings.fifo_simulations)
     evaluations = {t.number: t.evaluation for t in sorted(found.tried, key=lambda t: place_of(t.evaluation))}

@@ -1,0 +1,183 @@
+"""A second process that looks at settings while the search looks at others: for machines with two processors.
+
+What a setting comes to follows from the setting alone, so it does not matter who looks at it. The search says what it
+will look at soon and goes on with its own; it takes what is answered by the time that it gets there, and never waits.
+So a second process that is late, killed or not there at all costs no result, and changes none. It ends with the
+search's process, however that ends: when their connection does, and at once where the kernel can do that.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Generator, Hashable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from typing import Any, ClassVar
+
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.program import Program, Signature, read_graph_text
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.space.tiling import Params, Value
+
+Rank = tuple[float, ...]
+_MODULE = "penstock.dse.search.second_main"
+_GONE = (OSError, EOFError, pickle.UnpicklingError)
+"""How a connection answers whose other end has died, perhaps in the middle of an answer."""
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """How good a setting is at best, and how good it is; None where that is not known, or it cannot be laid out."""
+
+    at_best: Rank | None
+    timed: Rank | None
+
+
+@dataclass(frozen=True)
+class AskedAbout:
+    """All that an evaluator follows from. A model's weights are no part of it."""
+
+    name: str
+    graph: str
+    arguments: Mapping[str, Any]
+
+    def evaluator(self) -> Evaluator:
+        program = Program(self.name, read_graph_text(self.graph, make_context()), {}, Signature((), ()))
+        return Evaluator(program, **self.arguments)
+
+
+@dataclass(frozen=True)
+class AskedNext:
+    """Settings to look at in this order, each as what it changes in `base`. A later batch takes an earlier's place."""
+
+    number: int
+    base: Params
+    changes: tuple[tuple[int, Mapping[str, Value]], ...]
+    below: Rank
+
+
+@dataclass(frozen=True)
+class ForetoldOf:
+    """`batch` is the latest that was read."""
+
+    batch: int
+    setting: int
+    said: Foretold
+
+
+class SecondProcess:
+    """Its side of the search. All methods are for one thread."""
+
+    ENOUGH: ClassVar[int] = 8
+    """Settings that are to be looked at, so that it does not run out of them before it is asked again."""
+    _UNREAD = 2
+    """Batches that may lie in the connection: what is more than it holds would have to wait."""
+
+    def __init__(self, process: subprocess.Popen[bytes], connection: Connection) -> None:
+        self._process, self._connection = process, connection
+        self._alive, self._ready = True, False
+        self._evaluator: Evaluator | None = None
+        self._job: AskedAbout | None = None
+        self._jobs = self._sent = self._read = 0
+        self._asked: list[tuple[int, Hashable]] = []
+        self._said: dict[tuple[int, Hashable], Foretold] = {}
+
+    @staticmethod
+    def start() -> SecondProcess | None:
+        """None where there is one processor, or no process can be started. It is some time until it has its modules."""
+        if not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2:
+            return None
+        ours, its = Pipe()
+        with its:
+            command = [sys.executable, "-P", "-m", _MODULE, str(its.fileno()), str(os.getpid())]
+            errors = None if os.environ.get("PENSTOCK_DEBUG") else subprocess.DEVNULL
+            try:
+                process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
+                    pass_fds=(its.fileno(),),
+                )  # fmt: skip
+            except OSError:
+                ours.close()
+                return None
+        return SecondProcess(process, ours)
+
+    def end(self) -> None:
+        """Nothing is left of it; what it said is kept."""
+        self._alive = False
+        self._connection.close()
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def work_for(self, evaluator: Evaluator) -> None:
+        """What it is asked from now on is about this evaluator's settings."""
+        if evaluator is self._evaluator:
+            return
+        self._evaluator = evaluator
+        names = ("platform", "clock_mhz", "quantize", "options", "goal")
+        arguments = {name: getattr(evaluator, name) for name in names}
+        self._job = AskedAbout(evaluator.program.name, evaluator.program.graph_text(), arguments)
+        self._jobs += 1
+        self._said.clear()
+
+    @property
+    def takes_more(self) -> bool:
+        """It is at work, and has read what it was asked."""
+        self._receive()
+        if self._alive and self._ready and self._job is not None:
+            self._send(self._job)
+            self._job = None
+        return self._alive and self._ready and self._sent - self._read < self._UNREAD
+
+    def look_at(self, settings: Sequence[tuple[Hashable, Params]], base: Params, below: Rank) -> None:
+        """Look at these next instead of those before. Those that are better than `below` are looked at closely."""
+        changes: list[tuple[int, Mapping[str, Value]]] = []
+        for key, params in settings:
+            if base.keys() - params.keys():
+                continue  # changes can add to a setting, and take nothing from it
+            changes.append((len(self._asked), {name: v for name, v in params.items() if base.get(name) != v}))
+            self._asked.append((self._jobs, key))
+        if changes:
+            self._sent += 1
+            self._send(AskedNext(self._sent, dict(base), tuple(changes), below))
+
+    def said(self, key: Hashable) -> Foretold | None:
+        """What it has said of a setting by now."""
+        self._receive()
+        return self._said.get((self._jobs, key))
+
+    def _send(self, what: AskedAbout | AskedNext) -> None:
+        try:
+            self._connection.send(what)
+        except _GONE:
+            self._alive = False
+
+    def _receive(self) -> None:
+        try:
+            while self._alive and self._connection.poll():
+                answer: ForetoldOf | None = self._connection.recv()
+                if answer is None:
+                    self._ready = True
+                    continue
+                self._read = max(self._read, answer.batch)
+                self._said[self._asked[answer.setting]] = answer.said
+        except _GONE:
+            self._alive = False
+
+
+@contextmanager
+def second_process(wanted: bool) -> Generator[SecondProcess | None]:
+    """One that ends with this, where it is wanted and there is a processor for it."""
+    second = SecondProcess.start() if wanted else None
+    try:
+        yield second
+    finally:
+        if second is not None:
+            second.end()

@@ -1,0 +1,58 @@
+"""The second process of a search (`second.py`): it looks at the settings that it was asked for last.
+
+    python -P -m penstock.dse.search.second_main CONNECTION PARENT
+
+The connection is a file descriptor. It ends when the other end of it is closed, and with its parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from collections import deque
+from multiprocessing.connection import Connection
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str]) -> int:
+    descriptor, parent = (int(text) for text in arguments)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the search, which ends this one
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        return 0
+    with Connection(descriptor) as connection, contextlib.suppress(EOFError, OSError):
+        _serve(connection)
+    return 0
+
+
+def _serve(connection: Connection) -> None:
+    from penstock.compiler.collecting import seldom_collected
+    from penstock.dse.evaluation.evaluate import Evaluator
+    from penstock.dse.search.second import AskedAbout, AskedNext, ForetoldOf
+    from penstock.dse.search.worth import foretell
+
+    connection.send(None)  # its modules are there
+    evaluator: Evaluator | None = None
+    batch: AskedNext | None = None
+    left = deque[int]()
+    with seldom_collected():
+        while True:
+            while evaluator is None or batch is None or not left or connection.poll():
+                asked: AskedAbout | AskedNext = connection.recv()
+                if isinstance(asked, AskedAbout):
+                    evaluator, batch = asked.evaluator(), None
+                else:
+                    batch, left = asked, deque(range(len(asked.changes)))
+            number, changed = batch.changes[left.popleft()]
+            connection.send(
+                ForetoldOf(batch.number, number, foretell(evaluator, {**batch.base, **changed}, batch.below))
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,135 @@
+"""What settings are worth to a search that changes them step by step: each is modelled once, up to so many.
+
+A setting that is no better than the best one need not be known further than that. So much another process may say as
+well as this one (`second.py`): what a setting comes to follows from the setting alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.compiler.errors import PenstockError
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.objectives import DIES, shortage
+from penstock.dse.search.second import Foretold, Rank, SecondProcess
+from penstock.dse.space.tiling import Choices, Params, Value
+
+State = dict[str, Value]
+_Key = tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """A setting that is no better than the best was when it was looked at."""
+
+    params: Params
+    rank: Rank
+    timed: bool
+
+
+def rank_of(one: Evaluation | PassedOver) -> Rank:
+    """What fits comes first, then what misses the dies alone; then the objectives, then the smaller one."""
+    if isinstance(one, PassedOver):
+        return one.rank
+    missed = shortage(one.constraints)[1]
+    apart = 0.5 if missed <= 0 < one.constraints.get(DIES, 0.0) else 0.0
+    return max(missed, 0.0) + apart, *one.values, max(one.shares.values())
+
+
+def foretell(evaluator: Evaluator, params: Params, below: Rank) -> Foretold:
+    """How good a setting is at best and, where that is better than `below`, how good it is."""
+    first = _modelled(_first_look(evaluator), params)
+    if first is None:
+        return Foretold(None, None)
+    rank = rank_of(first)
+    if not first.timed and rank < below:
+        timed = _modelled(evaluator.assume, params)
+        return Foretold(rank, None if timed is None else rank_of(timed))
+    return Foretold(rank, rank if first.timed else None)
+
+
+class Worth:
+    """The settings that were looked at, `most` of them. With a `second` process, some of them are by then."""
+
+    def __init__(self, evaluator: Evaluator, choices: Choices, most: int, second: SecondProcess | None) -> None:
+        self.most, self._evaluator, self._choices = most, evaluator, choices
+        self._look, self._second = _first_look(evaluator), second
+        self.seen: dict[_Key, Evaluation | PassedOver | None] = {}
+        if second is not None:
+            second.work_for(evaluator)
+
+    @property
+    def may_go_on(self) -> bool:
+        return len(self.seen) < self.most
+
+    def evaluate(self, state: State, best: Evaluation | None = None) -> Evaluation | None:
+        """The design of a state; None if it cannot be laid out, or if enough were tried.
+
+        One that is no better than `best` even if no FIFO is ever full need not be timed, and may be None too.
+        """
+        if not self._is_open(state):
+            return None
+        key = _key(state)
+        if key not in self.seen and self.may_go_on:
+            self.seen[key] = self._looked_at(key, state, best)
+        found = self.seen.get(key)
+        whole = isinstance(found, Evaluation) and found.timed
+        if found is not None and not whole and (best is None or rank_of(found) < rank_of(best)):
+            found = self.seen[key] = _modelled(self._evaluator.assume, state)
+        return found if isinstance(found, Evaluation) else None
+
+    def foresee(self, now: Sequence[State], then: Iterator[Sequence[State]], best: Evaluation) -> None:
+        """Have the second process look at the later half of what is evaluated `now`, and at what comes `then`.
+
+        It begins at the end of each, this process at the beginning. If no move is better, all of it is needed.
+        """
+        second = self._second
+        if second is None or not self.may_go_on or not second.takes_more:
+            return
+        left = self._unknown(now, second)
+        share = left[(len(left) + 1) // 2 :][::-1]
+        while len(share) < second.ENOUGH and (states := next(then, None)) is not None:
+            share += self._unknown(states, second)[::-1]
+        second.look_at(share, best.params, rank_of(best))
+
+    def best_seen(self) -> Evaluation | PassedOver:
+        return min((one for one in self.seen.values() if one is not None), key=rank_of)
+
+    def is_known_as(self, found: Evaluation) -> None:
+        """What a closer look made of a setting."""
+        self.seen[_key(found.params)] = found
+
+    def _unknown(self, states: Iterable[State], second: SecondProcess) -> list[tuple[_Key, State]]:
+        keyed = [(_key(state), state) for state in states if self._is_open(state)]
+        return [(key, state) for key, state in keyed if key not in self.seen and second.said(key) is None]
+
+    def _is_open(self, state: Mapping[str, Value]) -> bool:
+        return all(value in self._choices[name] for name, value in state.items())
+
+    def _looked_at(self, key: _Key, state: State, best: Evaluation | None) -> Evaluation | PassedOver | None:
+        said = self._second.said(key) if self._second is not None and best is not None else None
+        if said is not None and best is not None:
+            if said.at_best is None:
+                return None
+            if said.at_best >= rank_of(best):
+                return PassedOver(state, said.at_best, timed=said.at_best == said.timed)
+            if said.timed is not None and said.timed >= rank_of(best):
+                return PassedOver(state, said.timed, timed=True)
+        return _modelled(self._look, state)
+
+
+def _first_look(evaluator: Evaluator) -> Callable[[Params], Evaluation]:
+    return evaluator.outlook if evaluator.goal.time_only_costs else evaluator.assume
+
+
+def _modelled(model: Callable[[Params], Evaluation], params: Params) -> Evaluation | None:
+    try:
+        return model(params)
+    except PenstockError:  # it cannot be laid out or scheduled
+        return None
+
+
+def _key(state: Mapping[str, Value]) -> _Key:
+    return tuple(state[name] for name in sorted(state))

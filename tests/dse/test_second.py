@@ -1,0 +1,151 @@
+"""The second process of a search: it finds nothing else, whatever becomes of it, and nothing is left of it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.search import descent
+from penstock.dse.search.descent import Descended, descend
+from penstock.dse.search.second import SecondProcess, second_process
+from penstock.dse.search.worth import foretell
+from penstock.dse.space.tiling import Params
+from tests.compiler.designs import Dense, build_network
+from tests.fixtures.waiting import wait_until
+
+SETTINGS = 60
+NEVER = (math.inf,)
+"""What every setting is better than, so that all are looked at closely."""
+
+
+def evaluator() -> Evaluator:
+    layers = (Dense(16, True, True), Dense(8, False, False))
+    return Evaluator.create(build_network("int8", 4, 8, layers, seed=1), "zcu104")
+
+
+class Watched:
+    """What an evaluator was asked for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.params: list[Params] = []
+        outlook = Evaluator.outlook
+
+        def watched(evaluator: Evaluator, params: Params):
+            self.params.append(params)
+            return outlook(evaluator, params)
+
+        monkeypatch.setattr(Evaluator, "outlook", watched)
+
+
+def outcome(found: Descended | None) -> tuple[object, ...]:
+    assert found is not None
+    return found.tried, dict(found.best.params), found.best.design, found.best.values
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    monkeypatch.setattr(descent, "_MOST_TRIED", SETTINGS)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    return Watched(monkeypatch)
+
+
+@pytest.fixture
+def second(watched: Watched) -> Iterator[SecondProcess]:
+    with second_process(wanted=True) as started:
+        assert started is not None
+        yield started
+
+
+def at_work(second: SecondProcess, evaluator: Evaluator) -> None:
+    second.work_for(evaluator)
+    wait_until(lambda: second.takes_more)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; what its parent has not waited for yet has."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return True
+
+
+def test_it_says_of_a_setting_what_this_process_does(watched: Watched, second: SecondProcess) -> None:
+    alone, other = evaluator(), evaluator()
+    expected = outcome(descend(alone))
+    tried = list(watched.params)
+    base = tried[0]
+    at_work(second, other)
+    second.look_at(list(enumerate(tried)), base, NEVER)
+    wait_until(lambda: second.said(len(tried) - 1) is not None)
+    for number, params in enumerate(tried):
+        assert second.said(number) == foretell(alone, params, NEVER), params
+    assert outcome(descend(other, second=second)) == expected
+
+
+def test_what_it_has_said_is_not_modelled_again(watched: Watched, second: SecondProcess) -> None:
+    expected = outcome(descend(evaluator()))
+    tried, watched.params = watched.params, []
+    other = evaluator()
+    at_work(second, other)
+    second.look_at([(tuple(p[name] for name in sorted(p)), p) for p in tried], tried[0], NEVER)
+    wait_until(lambda: all(second.said(tuple(p[name] for name in sorted(p))) is not None for p in tried))
+    assert outcome(descend(other, second=second)) == expected
+    assert len(watched.params) < len(tried) / 2
+
+
+@pytest.mark.parametrize("batches", [0, 2])
+def test_one_that_dies_costs_no_result(
+    watched: Watched, second: SecondProcess, monkeypatch: pytest.MonkeyPatch, batches: int
+) -> None:
+    expected = outcome(descend(evaluator()))
+    other = evaluator()
+    at_work(second, other)
+    look_at, asked = second.look_at, list[int]()
+
+    def deadly(settings: Sequence[tuple[object, Params]], base: Params, below: tuple[float, ...]) -> None:
+        if len(asked) == batches:
+            os.kill(second.pid, signal.SIGKILL)
+        asked.append(len(settings))
+        look_at(settings, base, below)
+
+    monkeypatch.setattr(second, "look_at", deadly)
+    assert outcome(descend(other, second=second)) == expected
+    assert len(asked) >= batches
+    wait_until(lambda: gone(second.pid))
+    assert not second.takes_more
+
+
+def test_there_is_none_on_one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    with second_process(wanted=True) as second:
+        assert second is None
+
+
+def test_there_is_none_that_is_not_wanted() -> None:
+    with second_process(wanted=False) as second:
+        assert second is None
+
+
+def test_a_killed_search_leaves_none_behind() -> None:
+    """Killed the hard way, while the second process still looks for its modules."""
+    script = (
+        "import os, time\n"
+        "os.sched_getaffinity = lambda _: {0, 1}\n"
+        "from penstock.dse.search.second import SecondProcess\n"
+        "print(SecondProcess.start().pid, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as search:
+        assert search.stdout is not None
+        pid = int(search.stdout.readline())
+        assert not gone(pid)
+        search.kill()
+    wait_until(lambda: gone(pid))
