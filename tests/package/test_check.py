@@ -16,12 +16,14 @@ import pytest
 from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.arrays import Array
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import Lowered, emit, lower, prepare
 from penstock.compiler.pipeline.verify import compare
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import EvaluationSet, Program
 from penstock.compiler.runtime.penstock_runtime.host import compare_whole
+from penstock.profiling.csim import build_csim
 from penstock.profiling.tool_runner import Cancellable, ToolCommand, ToolResult, ToolRunner
 from penstock.services.jobs.check import Checked, check_design
 from penstock.services.jobs.package import make_report
@@ -130,7 +132,7 @@ def test_what_is_not_finite_on_one_side_alone_is_no_small_difference(ours: float
 
 
 def test_what_is_to_be_done_meanwhile_is_done_beside_the_compiler(lowered: Lowered, emitted: Path) -> None:
-    """The compiler is held back until it is done, so that it waits in vain for what would come after it."""
+    """Both compilers are held back until it is done, so that it waits in vain for what would come after them."""
     done, steps = threading.Event(), list[str]()
 
     class HeldBack(ToolRunner):
@@ -144,4 +146,15 @@ def test_what_is_to_be_done_meanwhile_is_done_beside_the_compiler(lowered: Lower
         done.set()
 
     assert check_design(lowered, emitted, HeldBack(), meanwhile=meanwhile).passed
-    assert sorted(steps[:2]) == ["meanwhile", "tool"]
+    assert sorted(steps[:3]) == ["meanwhile", "tool", "tool"]
+
+
+@pytest.mark.parametrize("file", ["hls/penstock_top.cpp", "csim/csim_main.cpp"])
+def test_whichever_half_of_the_cpp_does_not_compile_is_named(emitted: Path, tmp_path: Path, file: str) -> None:
+    """The design and what calls it are compiled side by side."""
+    shutil.copytree(emitted, tmp_path / "broken")
+    source = tmp_path / "broken" / file
+    source.write_text(source.read_text() + "\nint broken() { return nothing_of_that_name; }\n")
+    with pytest.raises(PenstockError, match=r"C\+\+ compiler") as caught:
+        build_csim(tmp_path / "broken", ToolRunner())
+    assert "nothing_of_that_name" in caught.value.limit
