@@ -64,6 +64,19 @@ def heat(x: Inputs) -> Array:
     return line
 
 
+def margin(x: Inputs) -> Array:
+    """The best score of the zoo's perceptron, and how far the second is behind it."""
+    import torch
+
+    from penstock.compiler.zoo.mlp import build
+
+    module, _ = build(inputs=16, hidden="8")
+    with torch.no_grad():
+        scores = module(torch.from_numpy(x["image"].astype(np.float32) / 128)[None])
+    second, first = np.sort(scores.numpy()[0])[-2:]
+    return np.array([first, first - second])
+
+
 def product(x: Inputs) -> Array:
     return wide(x["A"]) @ wide(x["B"])
 
@@ -79,6 +92,7 @@ ANSWERS: dict[str, Callable[[Inputs], Array]] = {
     "hierarchical_gemm": product,
     "linear": lambda x: x["weight"] @ x["x"] + x["bias"],
     "mlp": mlp,
+    "model_block": margin,
     "ping_pong": lambda x: (wide(x["A"]) ** 2).sum(axis=1),
     "producer_consumer": lambda x: wide(x["A"]) + 1,
     "shared_elements": lambda x: np.cumsum(wide(x["A"]).reshape(8, 4), axis=1).reshape(-1),

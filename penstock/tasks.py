@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, overload
 
 __all__ = [
-    "Layout", "Stream", "Tile", "bfloat16", "broadcast", "bundle", "chain", "exp", "fit", "fixed", "float16", "float32",
-    "grid",
+    "Layout", "Stream", "Tile", "bfloat16", "block", "broadcast", "bundle", "chain", "exp", "fit", "fixed", "float16",
+    "float32", "grid",
     "implements", "inject", "matmul", "program", "sigmoid", "sqrt", "stack", "tanh", "task", "transpose", "unroll",
     "where",
     "int2", "int3", "int4", "int5", "int6", "int7", "int8", "int9", "int10", "int11", "int12", "int13",
@@ -142,6 +142,11 @@ def grid(*sizes: int) -> Iterable[Any]:
 def unroll(*bounds: int) -> Iterable[Any]:
     """A loop that is written out, so that its counter is a plain number."""
     _described(bounds)
+
+
+def block(model: str, *ends: Any, layers: str | tuple[str, ...] = (), lanes: int = 1, name: str = "") -> None:
+    """Layers of a model as tasks between these streams and tensors: what goes in, then what comes out."""
+    _described(model, ends, layers, lanes, name)
 
 
 def bundle(task: Callable[..., Any], count: int = 0, *, inside: int = 0) -> None:

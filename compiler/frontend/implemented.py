@@ -22,7 +22,7 @@ from penstock.compiler.frontend.given_tensors import check_tensors, in_float32
 from penstock.compiler.frontend.lift import numbers_of
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.repeated_layers import LayerCall, RepeatedLayers, named_layers
-from penstock.compiler.frontend.tasks_file import MOST_SAMPLED, read_tasks, tokens_passing
+from penstock.compiler.frontend.tasks_file import read_tasks
 from penstock.compiler.frontend.whole_model import whole_of
 from penstock.compiler.frontend.with_text import with_text
 from penstock.compiler.interpreter.linalg import run
@@ -30,7 +30,8 @@ from penstock.compiler.layers import Layers
 from penstock.compiler.program import Port, Program, Samples, Signature
 from penstock.compiler.reference import TaskReference
 from penstock.compiler.runtime.penstock_runtime.host import LAYER
-from penstock.compiler.tasks.network import Instances
+from penstock.compiler.tasks.interpret import MOST_SAMPLED
+from penstock.compiler.tasks.network import Instances, tokens_passing
 
 TOLERANCE = 1e-3
 """Of the largest number that PyTorch answers."""

@@ -14,6 +14,7 @@ from xdsl.ir import Block, Region
 from penstock.compiler.arrays import Array
 from penstock.compiler.dialects.tasks import ProgramOp
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.blocks_beside import with_blocks
 from penstock.compiler.frontend.bodies_beside import with_bodies_beside
 from penstock.compiler.frontend.tile_file import planned_kernel
 from penstock.compiler.interpreter.linalg import run
@@ -21,18 +22,16 @@ from penstock.compiler.places import WrittenPlace, shown_line
 from penstock.compiler.program import Port, Program, Samples, Signature
 from penstock.compiler.reference import TaskReference, check_file
 from penstock.compiler.scalars.number_types import named, sent_types
-from penstock.compiler.tasks.interpret import stored_as
+from penstock.compiler.tasks.interpret import MOST_SAMPLED, stored_as
 from penstock.compiler.tasks.kinds import BFLOAT16, TileKind, is_fixed, is_float
 from penstock.compiler.tasks.lowering.scalars import type_of
 from penstock.compiler.tasks.mapping.apply import elements
-from penstock.compiler.tasks.network import Instances, tokens
+from penstock.compiler.tasks.network import Instances, tokens_passing
 from penstock.compiler.tasks.opened import open_network
 from penstock.compiler.tasks.source import CODE, MODULE, MOST_BYTES, is_task_source, kernels_in
 from penstock.compiler.transforms.lower_tasks import nests_of
 
 REFERENCE = "task interpreter"
-MOST_SAMPLED = 1_000_000
-"""Puts and gets of all tasks, up to which the interpreter answers at import: a minute's work."""
 
 
 def task_text(path: Path) -> str | None:
@@ -110,7 +109,7 @@ def _kernel_place(file: str, text: str, kernel: str) -> WrittenPlace:
 
 
 def _read(reference: TaskReference, text: str, entry: str, options: dict[str, str]) -> tuple[Instances, Program]:
-    text = with_bodies_beside(reference.path, text)
+    text = with_blocks(reference.path, with_bodies_beside(reference.path, text))
     network = open_network(reference.path.name, text, entry, tuple(sorted(options.items())))
     if network.program.limits is None:  # loops that make no pipeline are told now, not in a trial
         for _ in nests_of(elements(network, ()), arrays=False):
@@ -128,13 +127,7 @@ def _read(reference: TaskReference, text: str, entry: str, options: dict[str, st
     module = ModuleOp([main])
     module.verify()
     name = TaskReference(reference.path, network.program.name).name
-    return network, Program(name, module, {}, Signature(inputs, outputs))
-
-
-def tokens_passing(network: Instances) -> int:
-    """Puts and gets of all instances: what it takes to interpret the program."""
-    counts = {body: sum(tokens(body).values()) for body in network.bodies}
-    return sum(counts[one.body] for one in network.instances)
+    return network, Program(name, module, dict(network.tables), Signature(inputs, outputs))
 
 
 def _with_answers(network: Instances, program: Program) -> Program:

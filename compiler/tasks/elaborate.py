@@ -10,7 +10,8 @@ from penstock.compiler.tasks.affine import Affine, Tests, rounds_of
 from penstock.compiler.tasks.expressions import RUNTIME
 from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.source import ProgramText
-from penstock.compiler.tasks.task_expressions import TaskExpressions, arrays_of
+from penstock.compiler.tasks.tables import kept_once, table_memory
+from penstock.compiler.tasks.task_expressions import TaskExpressions, arrays_of, written_in
 from penstock.compiler.tasks.tree import (
     Assign,
     For,
@@ -118,12 +119,16 @@ class _Elaborator(TaskExpressions):
         if name in self.places or isinstance(self.names.get(name), Builtin | StreamArray | TensorArgument):
             raise self.error(node, f"{name!r} means something else already", "take another name")
         if kind.shape and name in self.indexed_names:
+            given = self.value(node.value) if node.value is not None else None
+            if name not in self.written_names and (own := table_memory(self, node, name, kind, given)) is not None:
+                self.names[name] = kept_once(self.arrays, own)
+                return
             own = Memory(name, kind.dtype, kind.shape, False, (0,) * len(kind.shape))
             memory = self.names[name] = self.arrays.setdefault(name, own)
             if (memory.dtype, memory.shape) != (kind.dtype, kind.shape):
                 raise self.error(node, f"{name!r} is {memory.dtype}{list(memory.shape)} already", "take another name")
             if node.value is not None:
-                self._fill(node, memory, self.value(node.value))
+                self._fill(node, memory, given)
             return
         if self.kinds.setdefault(name, kind) != kind:
             raise self.error(node, f"{name!r} is {self.kinds[name]} already")
@@ -132,6 +137,8 @@ class _Elaborator(TaskExpressions):
         self.names[name] = Var(name, kind)
 
     def _fill(self, node: ast.AST, memory: Memory, value: ReadValue) -> None:
+        if isinstance(value, tuple):
+            value = self._stacked(node, value)
         made = self.cast(node, value, TileKind(memory.dtype))
         if made.kind.shape == () and prod(memory.shape) > _FILL_LANES:
             loops = [self._loop(size, f"{memory.name}{dim}") for dim, size in enumerate(memory.shape)]
@@ -338,11 +345,12 @@ class _Elaborator(TaskExpressions):
             raise self.error(node, "functions are nested too deeply", limit=f"at most {_DEEPEST}")
         values = [self.value(one) for one in node.args]
         outer_names, outer_kinds, indexed = self.names, self.kinds, self.indexed_names
+        written = self.written_names
         prefix = f"{self._temporary()}."
         local = _renamed(function.node, prefix)
         self.names, self.kinds = dict(outer_names), dict(outer_kinds)
         self.names |= {prefix + one.arg: value for one, value in zip(given.args, values, strict=True)}
-        self.indexed_names = indexed | arrays_of(local)
+        self.indexed_names, self.written_names = indexed | arrays_of(local), written | written_in(local)
         self.calls, outer_base, self.base = self.calls + 1, self.base, self.depth
         try:
             *body, last = [*local.body, ast.Pass()] if not isinstance(local.body[-1], ast.Return) else local.body
@@ -352,6 +360,7 @@ class _Elaborator(TaskExpressions):
             self.calls, self.base = self.calls - 1, outer_base
             made = self.kinds
             self.names, self.kinds, self.indexed_names = outer_names, outer_kinds, indexed
+            self.written_names = written
             self.kinds |= {name: kind for name, kind in made.items() if name.startswith(".")}
 
 

@@ -36,6 +36,9 @@ from penstock.compiler.tasks.tree import (
     When,
 )
 
+MOST_SAMPLED = 1_000_000
+"""Puts and gets of all tasks, up to which a program is interpreted at import: a minute's work."""
+
 
 def _where(condition: Array, one: Array, other: Array) -> Array:
     return np.where(np.asarray(condition, bool), one, other)
@@ -158,7 +161,8 @@ class _Run:
         self.instance, self.queues = instance, queues
         self.memories, self.written = memories, written
         self.own: dict[Memory, Array] = {
-            m: np.zeros(m.shape, stored_as(m.dtype)) for m in instance.body.arrays.values()
+            m: np.zeros(m.shape, stored_as(m.dtype)) if m.table is None else m.table
+            for m in instance.body.arrays.values()
         }
         self.values: dict[str, Any] = {}
         self.counters: dict[int, int] = {}

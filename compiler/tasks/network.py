@@ -103,6 +103,12 @@ class Instances:
         return tuple(name for name in self.program.tensors if name in stored)
 
     @cached_property
+    def tables(self) -> Mapping[str, Array]:
+        """What arrays hold that nothing stores into, as weights of the program."""
+        met = (memory for body in self.bodies for memory in body.arrays.values())
+        return {memory.parameter: memory.table for memory in met if memory.table is not None}
+
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """The others."""
         return tuple(name for name in self.program.tensors if name not in self.outputs)
@@ -223,6 +229,12 @@ def tokens(body: TaskBody) -> dict[tuple[StreamEnd, bool], int]:
 
     count(body.statements, (), ())
     return found
+
+
+def tokens_passing(network: Instances) -> int:
+    """Puts and gets of all instances: what it takes to interpret the program."""
+    counts = {body: sum(tokens(body).values()) for body in network.bodies}
+    return sum(counts[one.body] for one in network.instances)
 
 
 def rounds(body: TaskBody, loops: tuple[int, ...], tests: Tests) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 
 from penstock.compiler.errors import PenstockError, nearest
+from penstock.compiler.tasks.blocks import CalledBlocks
 from penstock.compiler.tasks.expressions import Expressions
 from penstock.compiler.tasks.injections import Injections, named_task
 from penstock.compiler.tasks.kinds import GridLayout, TileKind
@@ -42,6 +43,7 @@ class _Reader:
         self.source, self.options, self.used = source, options, set[str]()
         self.names: dict[str, ReadValue] = words()
         self.expressions = Expressions(source, self.names, {})
+        self.blocks = CalledBlocks(source, self.expressions)
 
     def program(self, wanted: str) -> TaskProgram:
         programs: dict[str, ast.FunctionDef] = {}
@@ -55,6 +57,8 @@ class _Reader:
                     programs[node.name] = node
                 case ast.FunctionDef() if not node.decorator_list:
                     self.names[node.name] = OwnFunction(node)
+                case ast.FunctionDef() if self.blocks.take(node):
+                    pass
                 case ast.Expr(value=ast.Constant()) | ast.Pass():
                     pass
                 case ast.If() if _is_main(node):
@@ -167,7 +171,7 @@ class _Reader:
         tasks: list[TaskDef] = []
         mapping = _Mapping(self.source, self.expressions, tasks)
         injections = Injections(self.source, self.expressions, tasks)
-        for inner in node.body:
+        for inner in self._written_out(node.body):
             match inner:
                 case ast.Expr(value=ast.Constant()) | ast.Pass():
                     pass
@@ -194,6 +198,13 @@ class _Reader:
             node.name, tensors, streams, tuple(tasks), dict(self.names), node, schedule, limits,
             tuple(injections.found), self._implemented(node),
         )  # fmt: skip
+
+    def _written_out(self, body: list[ast.stmt]) -> Iterator[ast.stmt]:
+        """A program's statements, blocks as the streams and tasks that they stand for."""
+        for one in body:
+            call = one.value if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call) else None
+            inside = None if call is None else self.blocks.statements(call)
+            yield from [one] if inside is None else inside
 
     def _implemented(self, node: ast.FunctionDef) -> tuple[str, ...]:
         """The layers that `@implements("fc1", ...)` names."""

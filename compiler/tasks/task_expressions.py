@@ -58,7 +58,7 @@ class TaskExpressions(Expressions):
         self.known_at: dict[str, int] = {}
         """How deep in loops names were set to numbers that are known."""
         self.settling, self.noted = False, set[int]()
-        self.indexed_names = arrays_of(task.node)
+        self.indexed_names, self.written_names = arrays_of(task.node), written_in(task.node)
 
     def _settle(self, node: ast.expr, read: Callable[[Expressions, ast.expr], _Read]) -> _Read:
         """What an expression is for this place, noted where another place may decide otherwise."""
@@ -302,3 +302,17 @@ def arrays_of(function: ast.FunctionDef) -> set[str]:
         if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name)
         and (isinstance(one.ctx, ast.Store) or names_in(one.slice) & counters)
     }  # fmt: skip
+
+
+def written_in(function: ast.FunctionDef) -> set[str]:
+    """Names that get a value, or an element of them does, besides by one declaration."""
+    found: set[str] = set()
+    declared: set[str] = set()
+    for one in ast.walk(function):
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            found |= {one.target.id} & declared
+            declared.add(one.target.id)
+        elif isinstance(one, ast.Assign | ast.AugAssign | ast.For):
+            for target in one.targets if isinstance(one, ast.Assign) else [one.target]:
+                found |= {name.id for name in ast.walk(target) if isinstance(name, ast.Name)}
+    return found

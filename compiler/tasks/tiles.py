@@ -293,7 +293,7 @@ class TileValues:
         parts = [self._spread(node, part, shape) for part in (condition, one, other)]
         return Apply("where", tuple(parts), TileKind(one.kind.dtype, shape))
 
-    def _stacked(self, node: ast.Call, many: ReadValue) -> ReadValue:
+    def _stacked(self, node: ast.AST, many: ReadValue) -> ReadValue:
         if not isinstance(many, tuple) or not many:
             raise self.error(node, "stack takes a list of values")
         values = self._alike(node, list(many))

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.tasks.affine import Affine, Tests
 from penstock.compiler.tasks.kinds import TileKind
 
@@ -20,6 +22,13 @@ class Memory:
     shape: tuple[int, ...]
     is_tensor: bool
     offset: tuple[int, ...] = ()
+    table: Array | None = None
+    """The numbers of an array that nothing stores into."""
+
+    @cached_property
+    def parameter(self) -> str:
+        """What a table is called among the program's weights: equal tables of one name are one."""
+        return "" if self.table is None else f"{self.name}_{sha256(self.table.tobytes()).hexdigest()[:12]}"
 
 
 @dataclass(eq=False, frozen=True)

@@ -16,7 +16,7 @@ from penstock.compiler.tasks.tree import Expr, Memory
 BUILTINS = frozenset({
     "range", "grid", "unroll", "min", "max", "abs", "len", "where", "matmul", "exp", "sqrt", "tanh", "sigmoid",
     "transpose", "stack", "broadcast", "sum", "Layout", "Stream", "task", "program", "bundle", "chain", "fit",
-    "inject", "implements", "fixed",
+    "inject", "implements", "fixed", "block",
 })  # fmt: skip
 
 

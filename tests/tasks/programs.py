@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from benchmarks.task_answers import ANSWERS, EXAMPLES, Array, Inputs
+from penstock.compiler.frontend.blocks_beside import with_blocks
 from penstock.compiler.tasks.interpret import interpret, stored_as
 from penstock.compiler.tasks.kinds import is_float
 from penstock.compiler.tasks.network import Instances
@@ -14,8 +17,14 @@ __all__ = ["ANSWERS", "EXAMPLES", "answered", "drawn", "opened", "read"]
 
 
 def opened(name: str, **options: int) -> Instances:
-    text = (EXAMPLES / f"{name}.py").read_text()
-    return open_network(f"{name}.py", text, "", tuple(sorted((k, str(v)) for k, v in options.items())))
+    return open_network(f"{name}.py", _whole(name), "", tuple(sorted((k, str(v)) for k, v in options.items())))
+
+
+@cache
+def _whole(name: str) -> str:
+    """The text with the blocks that it calls."""
+    path = EXAMPLES / f"{name}.py"
+    return with_blocks(path, path.read_text())
 
 
 def read(text: str) -> Instances:

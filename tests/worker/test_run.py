@@ -18,7 +18,7 @@ from penstock.compiler.reference import parse_reference
 from penstock.db import Transaction, lifecycle
 from penstock.db.schema.records import Model, Run
 from penstock.db.schema.states import RunState
-from penstock.services.jobs.models import Intake, model_of_files
+from penstock.services.jobs.models import Intake, model_file, model_of_files
 from penstock.services.jobs.runs import check_model
 from penstock.services.steps.graph import run_steps
 from penstock.services.store import ContentStore
@@ -213,6 +213,30 @@ def test_a_task_program_computes_a_layer_of_a_sent_model(running: Service, layer
         report = json.loads(archive.read("report.json"))
         assert json.loads(archive.read("layers/graph.json"))["layers"][0]["name"] == "first"
     assert report["verify"]["whole"]["ok"]
+
+
+@pytest.mark.slow
+def test_a_task_program_with_a_models_block_is_explored_over_mappings_and_packaged(running: Service) -> None:
+    """The program is fenced, the zoo's model is built within the fence, and the design's elements are reported."""
+    text = (IMPORT_ROOT / "examples" / "tasks" / "model_block.py").read_text()
+    text += "    fit(elements=6)\n"
+    intake = Intake(ContentStore(running.home / "store"), running.home, False, 1 << 20, 1 << 20, 0)
+    sent = io.BytesIO(text.replace("block,", "block, fit,").encode())
+    new = model_file(intake, sent, "margin.py", "", "")
+    options = {"platform": "ecp5-85k", "trials": 4}
+    with running.database.begin() as tx:
+        model = new.create(tx, None)
+        run = lifecycle.submit(
+            tx, model_id=model.id, name="margin", steps=run_steps(model, options), options=options, owner=None
+        )
+    assert running.wait(run).state == RunState.SUCCEEDED, running.explain(run)
+    with running.database.begin() as tx:
+        files = tx.artifacts.list(run.id, limit=500).items
+    [package] = [one for one in files if one.name.endswith(".penstock.zip")]
+    with zipfile.ZipFile(io.BytesIO(ContentStore(running.home / "store").read_bytes(package.sha256))) as archive:
+        report = json.loads(archive.read("report.json"))
+    assert len(report["design"]["elements"]) <= 6
+    assert "mlp_head" in {name for one in report["design"]["elements"] for name in one["instances"]}
 
 
 def test_no_body_in_another_language_is_built_of_who_may_not_send_it(running: Service) -> None:

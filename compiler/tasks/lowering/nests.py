@@ -109,7 +109,10 @@ class _Builder:
     def memory(self, memory: Memory) -> Place:
         if not memory.is_tensor:
             if memory not in self.own:
-                self.own[memory] = Place(c_name(memory.name), "buffer", memory.shape, type_of(memory.dtype))
+                kind = "buffer" if memory.table is None else "rom"
+                self.own[memory] = Place(
+                    c_name(memory.name), kind, memory.shape, type_of(memory.dtype), memory.parameter
+                )
             return self.own[memory]
         if memory.name not in self.tensors:
             self.tensors[memory.name] = tensor_place(

@@ -145,8 +145,8 @@ def _same_values(one: Sequence[Expr], other: Sequence[Expr]) -> bool:
 
 def _same_place(memory: Memory, index: tuple[Affine, ...], other: Memory, at: tuple[Affine, ...]) -> bool:
     """The same memory by name and shape; of a tensor, the part may begin elsewhere."""
-    if (memory.name, memory.shape, memory.is_tensor, memory.dtype) != (
-        other.name, other.shape, other.is_tensor, other.dtype,
+    if (memory.name, memory.shape, memory.is_tensor, memory.dtype, memory.parameter) != (
+        other.name, other.shape, other.is_tensor, other.dtype, other.parameter,
     ):  # fmt: skip
         return False
     return len(index) == len(at) and all(
