@@ -1,6 +1,6 @@
 """A body in HLS C++, compiled alone and run on random tokens: how many it takes and gives, and its answers.
 
-Its II and depth cannot be measured without an HLS tool: they are its author's word until csynth says otherwise.
+Its II and depth cannot be measured without an HLS tool: they are held against what its source is predicted to have.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from penstock.compiler.backend.hls.emit import CSIM_HEADERS, operations_header
 from penstock.compiler.backend.hls.lines import word_type
 from penstock.compiler.dialects import stream
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.tasks.bodies import BROKEN
 from penstock.compiler.tasks.kinds import is_float
 from penstock.profiling.cache import runs_folder
 from penstock.profiling.csim import find_compiler
 from penstock.profiling.injected.contract import BodyCase
+from penstock.profiling.injected.predicted import predict
 from penstock.profiling.injected.tokens import draw, first_difference
 from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, ToolRunner
 from penstock.profiling.work_folder import private_folder
@@ -78,6 +80,21 @@ def check_in_cpp(case: BodyCase, tools: ToolRunner) -> None:
                     "answers", f"{wanted[at].tolist()[:4]} (token {at}: the task's)", found.tolist()[:4],
                     "mend the body, or the task that it stands for",
                 )  # fmt: skip
+    _check_prediction(case)
+
+
+def _check_prediction(case: BodyCase) -> None:
+    """No contract promises an II below what its own source is predicted to have."""
+    found = predict(case.body, case.platform, case.clock_mhz)
+    if case.body.ii < found.ii:
+        why = f", {found.limit}" if found.limit else ""
+        raise PenstockError(
+            code=BROKEN, where=case.where,
+            what=f"{case.body.name}: ii: declared {case.body.ii}, predicted {found.ii} (line {found.line} of the "
+            f"body{why})",
+            limit=f"its source, read as `penstock analyse` does, for {case.platform.name} at {case.clock_mhz:g} MHz "
+            "[modelled]", hint=f"write ii={found.ii}, or mend the loop",
+        )  # fmt: skip
 
 
 def _bench(case: BodyCase, counts: dict[str, int]) -> str:

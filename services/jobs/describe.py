@@ -33,11 +33,12 @@ from penstock.compiler.package.report_elements import BodyInfo, ElementInfo, Wri
 from penstock.compiler.package.sections import resources_section, timing_section
 from penstock.compiler.pipeline.lower import Lowered
 from penstock.compiler.places import of_file, places_of, shown_line
-from penstock.compiler.platforms import Platform, Resources, total
+from penstock.compiler.platforms import Platform, Resources, load_platform, total
 from penstock.compiler.tasks.mapping.apply import elements
 from penstock.compiler.tasks.mapping.candidates import ports_of
 from penstock.compiler.tasks.opened import network_of
 from penstock.profiling.bandwidth import memory_ports
+from penstock.profiling.injected.predicted import predict
 from penstock.profiling.model import ChannelFigures, DesignFigures
 from penstock.services.jobs.allocated import Allocated, converter_infos, resources_by_task, simulated_section
 
@@ -85,8 +86,10 @@ def _elements(lowered: Lowered) -> dict[str, Any]:
     network = elements(network_of(lowered.program.module), mapping)
     if not any(one.shared_by or one.injected for one in network.instances):
         return {}
+    platform, clock = load_platform(lowered.design.platform), lowered.design.clock_mhz
+    bodies = {one.injected: _body(one.injected, platform, clock) for one in network.instances}
     found = tuple(
-        ElementInfo(name=one.name, instances=one.members, ports=ports_of(one), body=_body(one.injected))
+        ElementInfo(name=one.name, instances=one.members, ports=ports_of(one), body=bodies[one.injected])
         for one in network.instances
     )  # fmt: skip
     return {"mapping": mapping or tuple(map(str, network.program.schedule)), "elements": found}
@@ -94,16 +97,19 @@ def _elements(lowered: Lowered) -> dict[str, Any]:
 
 _CHECKED = {
     "systemverilog": "tokens, answers, II, depth and pauses in Verilator; area is declared",
-    "cpp": "tokens and answers of the compiled C++; II, depth and area are declared",
+    "cpp": "tokens and answers of the compiled C++; area is declared; ",
 }
 
 
-def _body(injected: Injected | None) -> BodyInfo | None:
+def _body(injected: Injected | None, platform: Platform, clock_mhz: float) -> BodyInfo | None:
     if injected is None:
         return None
+    checked = _CHECKED[injected.language]
+    if injected.language == "cpp":
+        checked += f"{predict(injected, platform, clock_mhz).said(injected)} [modelled]"
     return BodyInfo(
         name=injected.name, language=injected.language, symbol=injected.symbol, ii=injected.ii, depth=injected.depth,
-        checked=_CHECKED[injected.language],
+        checked=checked,
     )  # fmt: skip
 
 

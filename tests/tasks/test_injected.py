@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from penstock.compiler.backend.rtl.emit import emit_rtl
 from penstock.compiler.design import Design
+from penstock.compiler.dialects.injected import Injected
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import lower, prepare
 from penstock.compiler.pipeline.verify import make_inputs
+from penstock.compiler.platforms import load_platform
 from penstock.compiler.schedule import load_library
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.finishing.finish import finish
 from penstock.dse.rungs.open_rtl import WholeCore
+from penstock.profiling.injected.predicted import predict
 from tests.tasks.in_verilator import assert_equal_in_verilator
 from tests.tasks.programs import EXAMPLES, read
 
@@ -129,6 +133,35 @@ CPP_BREACHES = {
 def test_a_body_in_cpp_that_breaks_a_clause(clause: str, tmp_path: Path) -> None:
     error = refusal(tmp_path, replaced(SOFTMAX, *CPP_BREACHES[clause]), CARD)
     assert (error.code, f"by_hand: {clause}" in error.what) == ("broken-contract", True)
+
+
+SUMMED = """
+void softmax8(hls::stream<row_t> &scores, hls::stream<row_t> &weights) {
+    float all = 0;"""
+PLAIN = "\nvoid softmax8(hls::stream<row_t> &scores, hls::stream<row_t> &weights) {"
+
+
+@needs_compiler
+def test_no_contract_in_cpp_promises_an_ii_below_its_source(tmp_path: Path) -> None:
+    """A sum over rounds waits for its own addition; it is not used, so that the answers are right."""
+    text = replaced(
+        SOFTMAX, (PLAIN, SUMMED), ("weights.write(e);", "all += total; weights.write(all == -1.0f ? row : e);")
+    )
+    error = refusal(tmp_path, text, CARD)
+    assert error.code == "broken-contract"
+    assert "by_hand: ii: declared 1, predicted " in error.what
+    assert "of the body" in error.what
+    assert "penstock analyse" in error.limit
+
+
+def test_a_body_that_is_not_one_pipeline_is_said_not_to_be_timed() -> None:
+    loop = "    for (int i = 0; i < 4; ++i) b.write(a.read());\n"
+    text = f"void f(hls::stream<int> &a, hls::stream<int> &b) {{\n{loop}{loop}}}\n"
+    body = Injected("two", "cpp", text, "f", (("a", 8),), (("b", 8),), 1, 3, "stops")
+    found = predict(body, load_platform(CARD), 250.0)
+    assert "2 pipelines" in found.said(body)
+    unread = predict(replace(body, text="void f(hls::stream<int> &a) { goto x; x: ; }\n"), load_platform(CARD), 250.0)
+    assert "was not timed" in unread.said(body)
 
 
 @needs_compiler
