@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import optuna
 from optuna.samplers import BaseSampler
 from optuna.study import StudyDirection
 
 from penstock.compiler.errors import PenstockError
-from penstock.dse.search.storage import OwnStorage, SharedStorage
+from penstock.dse.search.own_storage import OwnStorage
 
-Storage = OwnStorage | SharedStorage
+if TYPE_CHECKING:
+    from penstock.dse.search.storage import SharedStorage
+
+    Storage = OwnStorage | SharedStorage
 
 _OBJECTIVES = "objectives"
 
 
+def open_storage(url: str | None) -> Storage:
+    """One in this process without an address. Only another one needs the database's drivers, which take a while."""
+    if url is None:
+        return OwnStorage()
+    from penstock.dse.search.storage import SharedStorage
+
+    return SharedStorage(url)
+
+
 def close_storage(storage: Storage) -> None:
-    if isinstance(storage, SharedStorage):
+    if not isinstance(storage, OwnStorage):
         storage.close()
 
 

@@ -1,4 +1,4 @@
-"""A study's storage: a setting is written when it is whole; in Postgres, of a long study only a part is read.
+"""A study's storage in Postgres: a setting is written when it is whole; of a long study only a part is read.
 
 Optuna writes each parameter and each constraint in a transaction of its own, and reads again what it just wrote. With
 a dozen of each and a disk that really syncs, that is most of the time of a modelled trial.
@@ -10,15 +10,16 @@ import copy
 import time
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import ClassVar
 
 from optuna.distributions import BaseDistribution, distribution_to_json
-from optuna.storages import InMemoryStorage
 from optuna.storages._cached_storage import _CachedStorage, _StudyInfo  # pyright: ignore[reportPrivateUsage]
 from optuna.trial import FrozenTrial
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
+from sqlalchemy.orm.exc import StaleDataError
 
+from penstock.dse.search.own_storage import StoredSetting
 from penstock.dse.search.rows import TrialRows
 
 _CREATE_ATTEMPTS = 8
@@ -41,30 +42,10 @@ _OLD_BUT_NEEDED = text(
 )
 
 
-StoredSetting = Mapping[str, tuple[BaseDistribution, Any]]
-"""Parameters by name, each with its values and the one that it has."""
-
-
-class OwnStorage(InMemoryStorage):
-    """A study's storage in this process."""
-
-    def begin(self, study_id: int) -> tuple[int, int]:
-        """A running trial that has no setting yet: its id, and its number in the study."""
-        trial_id = self.create_new_trial(study_id)
-        return trial_id, self.get_trial_number_from_id(trial_id)
-
-    def write(self, trial_id: int, setting: StoredSetting, attributes: Mapping[str, str]) -> None:
-        """A running trial's whole setting, and what else is known of it."""
-        with self._lock:
-            trial = copy.copy(self._get_trial(trial_id))
-            trial.params = {name: value for name, (_, value) in setting.items()}
-            trial.distributions = {name: kind for name, (kind, _) in setting.items()}
-            trial.user_attrs = {**trial.user_attrs, **attributes}
-            self._set_trial(trial_id, trial)
-
-
 class SharedStorage(_CachedStorage):
     """One study's storage in Postgres, for a process that asks and tells one trial at a time."""
+
+    ROW_MISSING: ClassVar[tuple[type[Exception], ...]] = (IntegrityError, StaleDataError)
 
     def __init__(self, url: str) -> None:
         self.rdb = _open(url)

@@ -14,23 +14,24 @@ import weakref
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import optuna
 from optuna.exceptions import StorageInternalError
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
-from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm.exc import StaleDataError
 
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES
 from penstock.dse.search.generations import Answered, Answering, Generations
 from penstock.dse.search.local import MEANS, LocalProposer, Meaning, Proposal
-from penstock.dse.search.opening import Storage, close_storage, gone, open_or_create
+from penstock.dse.search.opening import close_storage, gone, open_or_create, open_storage
+from penstock.dse.search.own_storage import OwnStorage
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, Searched, sampler_kind
 from penstock.dse.search.samplers import distribution, grid, in_order, is_ordered, means_something
-from penstock.dse.search.storage import OwnStorage, SharedStorage
 from penstock.dse.space.tiling import Choices, Conditions, Params, Value
+
+if TYPE_CHECKING:
+    from penstock.dse.search.opening import Storage
 
 _ORIGIN, _FIRST, _INDEX = "origin", "first", "index"
 AGENT = "an agent"
@@ -113,7 +114,7 @@ class Study:
         samplers of several processes with one seed from proposing the same. With `create=False` a study that is gone
         is an error. By `meaning` a sampler knows which settings are the same design, and need not be tried.
         """
-        storage = OwnStorage() if storage_url is None else SharedStorage(storage_url)
+        storage = open_storage(storage_url)
         wanted, own_seed = tuple(objectives), seed + 7919 * worker
         kind = sampler_kind(sampler)
         known = Searched(choices, conditions or {}, own_seed, meaning)
@@ -237,7 +238,7 @@ class Study:
         """A setting is written when it is whole, to the trial that is given: a sampler must not wait for a disk."""
         storage = self._storage
         made: list[int] = []
-        if not isinstance(storage, SharedStorage):
+        if isinstance(storage, OwnStorage):
             yield made
             return
         storage.collect()
@@ -261,10 +262,10 @@ class Study:
 
     def _tell(self, number: int, values: Sequence[float], constraints: Mapping[str, float]) -> bool:
         storage = self._storage
-        if isinstance(storage, SharedStorage) and storage.rdb.answer(self._trial_id(number), values, constraints):
+        if not isinstance(storage, OwnStorage) and storage.rdb.answer(self._trial_id(number), values, constraints):
             return True
         frozen = self._frozen(number)
-        if frozen.state.is_finished() or (isinstance(storage, SharedStorage) and storage.rdb.is_another(frozen)):
+        if frozen.state.is_finished() or (not isinstance(storage, OwnStorage) and storage.rdb.is_another(frozen)):
             return False
         trial = self._trial(number)
         for key, value in constraints.items():
@@ -313,7 +314,7 @@ class Study:
 
     def counts(self) -> dict[str, int]:
         """How many trials are in each state; of a long study `trials` knows the newest and the best only."""
-        if isinstance(self._storage, SharedStorage):
+        if not isinstance(self._storage, OwnStorage):
             return self._storage.counts(self._study_id)
         states = [t.state.name.lower() for t in self._study.get_trials(deepcopy=False)]
         return {state: states.count(state) for state in states}
@@ -327,7 +328,7 @@ class Study:
         """Whatever a missing row looks like, the reason may be that somebody deleted the study: then say so."""
         try:
             yield
-        except (KeyError, PenstockError, IntegrityError, StaleDataError, StorageInternalError) as error:
+        except (KeyError, PenstockError, StorageInternalError, *self._storage.ROW_MISSING) as error:
             try:
                 found = self._storage.get_study_id_from_name(self.name)
             except KeyError:
@@ -364,7 +365,7 @@ class Study:
 
     @property
     def _storage(self) -> Storage:
-        return cast(Storage, self._study._storage)  # pyright: ignore[reportPrivateUsage]
+        return cast("Storage", self._study._storage)  # pyright: ignore[reportPrivateUsage]
 
     def _encode(self, params: Params) -> dict[str, Any]:
         """Values to what Optuna samples: ordered choices are positions, the others themselves."""
