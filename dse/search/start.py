@@ -18,7 +18,7 @@ from penstock.dse.search.sampler_kinds import sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.space.external import PREFETCH, STRIPES
-from penstock.dse.space.fitted import FITTED, SHARE
+from penstock.dse.space.fitted import FAVOUR, FITTED, SHARE
 from penstock.dse.space.grouping import BUDGET, FUSED, GREEDY
 from penstock.dse.space.tasks import MAPPING
 from penstock.dse.space.tiling import Choices, Params, Value
@@ -31,10 +31,10 @@ _SMALLER = (70, 55, 40, 28, 20, 14, 10, 7, 5, 3, 2, 1)
 _SMALLER_OF_MANY = (40, 14, 5)
 """Of models of many kernels, whose designs take a second or two to model."""
 _MOST_REWALKED = 5
-"""Relatives of the best of which other walks are tried."""
-_MOST_PLACED = 8
+"""Relatives of the best of which other walks are tried where none of all finds a place."""
+_MOST_PLACED = 12
 """Relatives of the best that are divided among the dies, as exactly as a finished design is, until one can be."""
-_FEWER_OF = {SHARE: 4, STRIPES: 2, PREFETCH: 2}
+_FEWER_OF = {SHARE: 3, STRIPES: 2, PREFETCH: 1}
 """How many smaller values of a parameter these take."""
 
 
@@ -105,33 +105,36 @@ def _divisible(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -
     """Where the best finds no place on the dies, the best of its kind that does: limits of the chip know no dies.
 
     Smaller ones do, and those whose tensors pass through fewer banks or wait in shallower FIFOs: wires between dies are
-    short where the words of many banks are joined. With fewer lanes and banks other walks of the largest kernels are
-    the best: it matters more then which kernels work at the same time.
+    short where the words of many banks are joined, and memories beside the ports. Each is divided as exactly as a
+    finished design is. With fewer lanes and banks other walks of the largest kernels are the best: it matters more then
+    which kernels work at the same time.
     """
     if len(evaluator.platform.dies) == 1 or _finds_a_place(evaluator, best):
         return []
-    banks = [best.get(STRIPES), *_below(STRIPES, best, choices)]
-    smaller = [best[SHARE], *_below(SHARE, best, choices)]
-    changes = [_with(best, {SHARE: share, STRIPES: n}) for share, n in product(smaller, banks)][1:]
-    if STRIPES in choices:
-        changes += [{**best, PREFETCH: kib} for kib in _below(PREFETCH, best, choices)]
-    found = [one for params in changes if (one := _assumed(evaluator, params)) is not None and one.feasible]
-    kinds: dict[Hashable, Evaluation] = {}
-    for one in sorted(found, key=lambda one: one.values):
-        kinds.setdefault(evaluator.meaning(one.design), one)
-    for one in list(kinds.values())[:_MOST_REWALKED]:
-        other = rewalked(evaluator, choices, one.params)
-        if other is not None and other.feasible:
-            kinds.setdefault(evaluator.meaning(other.design), other)
-    for one in sorted(kinds.values(), key=lambda one: one.values)[:_MOST_PLACED]:
+    relatives = _relatives(evaluator, best, choices)
+    found = next((one for one in relatives[:_MOST_PLACED] if _finds_a_place(evaluator, one.params)), None)
+    walked = (rewalked(evaluator, choices, one.params) for one in ([found] if found else relatives[:_MOST_REWALKED]))
+    better = [one for one in walked if one is not None and one.feasible and not (found and one.values >= found.values)]
+    for one in sorted(better, key=lambda one: one.values):
         if _finds_a_place(evaluator, one.params):
             return [dict(one.params)]
-    return []
+    return [] if found is None else [dict(found.params)]
 
 
-def _with(params: Params, changes: Mapping[str, Value | None]) -> dict[str, Value]:
-    """With what of these there is."""
-    return {**params, **{name: value for name, value in changes.items() if value is not None}}
+def _relatives(evaluator: Evaluator, best: Params, choices: Choices) -> list[Evaluation]:
+    """One of each kind of design that keeps to the limits with less of something, the best first.
+
+    Also with no kernel favoured: what helps the best is seldom what helps others.
+    """
+    less = {name: [best[name], *_below(name, best, choices)] for name in _FEWER_OF if name in best and name in choices}
+    changes = [dict(zip(less, values, strict=True)) for values in product(*less.values())]
+    plain = {name: 100 if name.startswith(f"{FAVOUR}.") else value for name, value in best.items()}
+    ways = dict.fromkeys(tuple({**way, **change}.items()) for way in (best, plain) for change in changes)
+    found = [_assumed(evaluator, dict(way)) for way in ways if dict(way) != best]
+    kinds: dict[Hashable, Evaluation] = {}
+    for one in sorted((one for one in found if one is not None and one.feasible), key=lambda one: one.values):
+        kinds.setdefault(evaluator.meaning(one.design), one)
+    return list(kinds.values())
 
 
 def _below(name: str, best: Params, choices: Choices) -> list[Value]:
