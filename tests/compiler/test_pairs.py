@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from torch import nn
 
+from penstock.compiler.analysis.default_design import default_design
+from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.analysis.pairs import LONGEST_CHAIN, PAIRED, Cascade, Pairing, pair_up
 from penstock.compiler.backend import hls
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import Lowered, lower, prepare
 from penstock.compiler.platforms import Resources, load_platform
 from penstock.compiler.schedule import load_library, schedule_nest
+from tests.compiler.frames import imported
 from tests.compiler.test_bindings import GOLDENS, bound
 from tests.compiler.test_chain import check_csim, check_levels
 from tests.compiler.test_hls import emitted
@@ -144,6 +150,28 @@ def test_they_compute_the_same(tmp_path: Path) -> None:
     for lowered in batch:
         check_levels(lowered)
     check_csim(batch, tmp_path)
+
+
+def windows(channels: int) -> Lowered:
+    """Three outputs, of which one is left over, of all that lies in a window."""
+    program = prepare(imported(nn.Conv2d(channels, 3, 3, padding=1), (1, channels, 4, 5)), "w8a8")
+    graph = read_graph(program.module)
+    design = default_design(graph, "u55c", 300.0, "w8a8")
+    summed = next(op for op in graph.operations if op.reductions)
+    lanes = (3, 1, 1, *summed.trips[3:])
+    whole = replace(design.kernels[summed.layer], tile=lanes, unroll=lanes, bindings={"arith.muli": PAIRED})
+    return lower(program, replace(design, kernels={**design.kernels, summed.layer: whole}))
+
+
+def test_windows_compute_the_same_in_several_chains(tmp_path: Path) -> None:
+    """Of nine terms, five and four; of eighteen, three times six: chains end where no dim does."""
+    batch = [windows(1), windows(2)]
+    for lowered in batch:
+        check_levels(lowered)
+    check_csim(batch, tmp_path)
+    for number in range(len(batch)):
+        text = (tmp_path / f"design_{number}/hls/penstock_top.cpp").read_text()
+        assert text.count("pk::two_more(") == 2, "of the pair, and of the odd one"
 
 
 @pytest.mark.parametrize("text", [EVERY_PRODUCT, EVERY_SUM], ids=["products", "sums"])
