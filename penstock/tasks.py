@@ -11,8 +11,8 @@ from typing import Any, NoReturn, TypeVar, overload
 
 __all__ = [
     "Layout", "Stream", "Tile", "bfloat16", "block", "broadcast", "bundle", "chain", "exp", "fit", "fixed", "float16",
-    "float32", "grid",
-    "implements", "inject", "matmul", "program", "sigmoid", "sqrt", "stack", "tanh", "task", "transpose", "unroll",
+    "float32", "grid", "implements",
+    "inject", "matmul", "place_on", "program", "sigmoid", "sqrt", "stack", "tanh", "task", "transpose", "unroll",
     "where",
     "int2", "int3", "int4", "int5", "int6", "int7", "int8", "int9", "int10", "int11", "int12", "int13",
     "int14", "int15", "int16", "int17", "int18", "int19", "int20", "int21", "int22", "int23", "int24", "int25",
@@ -152,6 +152,11 @@ def block(model: str, *ends: Any, layers: str | tuple[str, ...] = (), lanes: int
 def bundle(task: Callable[..., Any], count: int = 0, *, inside: int = 0) -> None:
     """So many neighbours of a task's grid share an element, all of them without a count; `inside` so many loops."""
     _described(task, count, inside)
+
+
+def place_on(*, rows: int, columns: int, links: int = 0, neighbours: bool = False) -> None:
+    """Elements stand on a grid: of its links, each carries so many streams; or streams lead to neighbours alone."""
+    _described(rows, columns, links, neighbours)
 
 
 def chain(*tasks: Callable[..., Any]) -> None:

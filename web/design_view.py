@@ -113,6 +113,8 @@ class DesignView:
     mapping: tuple[str, ...]
     elements: tuple[Document, ...]
     """Of a task program whose instances share some."""
+    placement: Document | None
+    """Where they stand on a grid."""
 
     @property
     def is_large(self) -> bool:
@@ -122,6 +124,15 @@ class DesignView:
     @property
     def shown_elements(self) -> tuple[Document, ...]:
         return self.elements[:MOST_ELEMENTS]
+
+    @property
+    def places(self) -> list[list[str]]:
+        """Rows of the grid, with the element at each place."""
+        if self.placement is None:
+            return []
+        at = {(one["row"], one["column"]): one["name"] for one in self.elements}
+        columns = range(self.placement["columns"])
+        return [[at.get((row, column), "") for column in columns] for row in range(self.placement["rows"])]
 
     @property
     def instances(self) -> int:
@@ -148,6 +159,7 @@ def view_design(report: Document, resource: str) -> DesignView:
         notes=tuple(note for note in (report["timing"]["note"], use["note"]) if note),
         mapping=tuple(report["design"].get("mapping", ())),
         elements=tuple(report["design"].get("elements", ())),
+        placement=report["design"].get("placement"),
     )
 
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.record import Count, Cycles, From, LeftOut, Record, Share, check_evidence
-from penstock.compiler.package.report_elements import ElementInfo, WrittenInfo
+from penstock.compiler.package.report_elements import ElementInfo, PlacementInfo, WrittenInfo
 from penstock.compiler.package.report_judged import Accuracy, Language, WholeCheck
 from penstock.compiler.package.report_placement import CrossingInfo, DieInfo, PlacementReport, StoredInfo
 from penstock.compiler.package.report_search import (
@@ -121,8 +121,9 @@ class DesignInfo(Record):
     mapping: tuple[str, ...] = Field(default=(), description="how a task program's instances share elements, by steps")
     elements: tuple[ElementInfo, ...] = Field(
         default=(),
-        description="of a task program whose instances share some or have bodies by hand",
+        description="of a task program whose instances share some, have bodies by hand or stand on a grid",
     )
+    placement: PlacementInfo | None = Field(default=None, description="of a task program that names a grid")
     written: tuple[WrittenInfo, ...] = Field(default=(), description="where each kernel stands in the user's model")
 
 

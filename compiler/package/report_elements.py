@@ -39,3 +39,18 @@ class ElementInfo(Record):
     instances: tuple[str, ...] = Field(description="in the order of their turns")
     ports: int = Field(description="streams and tensors that it meets")
     body: BodyInfo | None = Field(default=None, description="if it was written by hand")
+    row: int | None = Field(default=None, description="where it stands on the program's grid")
+    column: int | None = Field(default=None, description="as row")
+
+
+class PlacementInfo(Record):
+    """Elements on a grid whose neighbours are linked."""
+
+    rows: int
+    columns: int
+    streams: int = Field(description="between two elements")
+    over_neighbours: int = Field(description="streams that take one hop")
+    longest: int = Field(description="hops of the stream that leads furthest")
+    hops: int = Field(description="tokens times hops, summed over streams")
+    bound: int = Field(description="no placement has fewer")
+    most_on_a_link: int = Field(description="streams that one link carries in one direction")

@@ -12,7 +12,7 @@ from penstock.compiler.tasks.blocks import CalledBlocks
 from penstock.compiler.tasks.expressions import Expressions
 from penstock.compiler.tasks.injections import Injections, named_task
 from penstock.compiler.tasks.kinds import GridLayout, TileKind
-from penstock.compiler.tasks.schedules import Bundle, Chain, MappingLimits, MappingStep
+from penstock.compiler.tasks.schedules import Bundle, Chain, GridOfPlaces, MappingLimits, MappingStep
 from penstock.compiler.tasks.source import CODE, MODULE, ProgramText
 from penstock.compiler.tasks.values import (
     Builtin,
@@ -29,6 +29,7 @@ from penstock.compiler.tasks.values import (
 
 MOST_INSTANCES = 1 << 16
 MOST_CHANNELS = 1 << 18
+MOST_PLACES = 1 << 10
 _MOST_ELEMENTS = 1 << 28
 _LAYER = re.compile(r"\w+(\.\w+){0,40}")
 
@@ -196,7 +197,7 @@ class _Reader:
         schedule, limits = tuple(mapping.schedule), mapping.limits
         return TaskProgram(
             node.name, tensors, streams, tuple(tasks), dict(self.names), node, schedule, limits,
-            tuple(injections.found), self._implemented(node),
+            tuple(injections.found), mapping.places, self._implemented(node),
         )  # fmt: skip
 
     def _written_out(self, body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -317,6 +318,7 @@ class _Mapping:
         self.source, self.expressions, self.tasks = source, expressions, tasks
         self.schedule: list[MappingStep] = []
         self.limits: MappingLimits | None = None
+        self.places: GridOfPlaces | None = None
 
     def says(self, call: ast.Call) -> bool:
         """Whether a line is such a call, which is noted."""
@@ -345,6 +347,8 @@ class _Mapping:
             if call.args or not given or self.limits is not None:
                 raise self.source.error(call, "fit takes limits, once", "write fit(elements=8, ports=4)")
             self.limits = MappingLimits(**given)
+        elif word == "place_on":
+            self.places = self._grid(call)
         else:
             return False
         if self.limits is not None and self.schedule:
@@ -352,6 +356,24 @@ class _Mapping:
                 call, "a schedule by hand and limits for a search", "leave out fit(...), or the bundles and chains"
             )
         return True
+
+    def _grid(self, call: ast.Call) -> GridOfPlaces:
+        """`place_on(rows=4, columns=6)`, and what its links can do."""
+        alone = [one for one in call.keywords if one.arg == "neighbours"]
+        flags = [self.expressions.value(one.value) for one in alone]
+        given = self._numbers(
+            ast.copy_location(ast.Call(call.func, call.args, [one for one in call.keywords if one not in alone]), call),
+            ("rows", "columns", "links"), least=1,
+        )  # fmt: skip
+        whole = {"rows", "columns"} <= set(given) and all(isinstance(flag, bool) for flag in flags)
+        if call.args or not whole or self.places:
+            raise self.source.error(
+                call, "place_on takes a grid, once", "write place_on(rows=4, columns=6)",
+                "links= says how many streams a link carries each way, neighbours=True that none may lead further",
+            )  # fmt: skip
+        if given["rows"] * given["columns"] > MOST_PLACES:
+            raise self.source.error(call, "the grid is too large", limit=f"at most {MOST_PLACES} places")
+        return GridOfPlaces(**given, neighbours=bool(flags and flags[0]))
 
     def _numbers(self, call: ast.Call, known: tuple[str, ...], least: int) -> dict[str, int]:
         found: dict[str, int] = {}

@@ -64,6 +64,21 @@ class MappingLimits:
         return ", ".join(f"{name}={number}" for name, number in given.items() if number)
 
 
+@dataclass(frozen=True)
+class GridOfPlaces:
+    """Where elements may stand. Of a link between neighbours `links` streams each way, any number with 0."""
+
+    rows: int
+    columns: int
+    links: int = 0
+    neighbours: bool = False
+    """Whether streams may lead to neighbours alone."""
+
+    def __str__(self) -> str:
+        more = [*([f"links={self.links}"] if self.links else []), *(["neighbours=True"] if self.neighbours else [])]
+        return f"place_on({', '.join([f'rows={self.rows}', f'columns={self.columns}', *more])})"
+
+
 MappingStep = Bundle | Chain | Use
 Schedule = tuple[MappingStep, ...]
 

@@ -10,13 +10,13 @@ from typing import TypeAlias
 from penstock.compiler.dialects.injected import Injected
 from penstock.compiler.tasks.affine import Affine, Remainder, Tests
 from penstock.compiler.tasks.kinds import DTYPES, GridLayout, TileKind
-from penstock.compiler.tasks.schedules import MappingLimits, Schedule
+from penstock.compiler.tasks.schedules import GridOfPlaces, MappingLimits, Schedule
 from penstock.compiler.tasks.tree import Expr, Memory
 
 BUILTINS = frozenset({
     "range", "grid", "unroll", "min", "max", "abs", "len", "where", "matmul", "exp", "sqrt", "tanh", "sigmoid",
     "transpose", "stack", "broadcast", "sum", "Layout", "Stream", "task", "program", "bundle", "chain", "fit",
-    "inject", "implements", "fixed", "block",
+    "inject", "implements", "fixed", "block", "place_on",
 })  # fmt: skip
 
 
@@ -125,6 +125,8 @@ class TaskProgram:
     """What a search is to fit it into, if it says so."""
     bodies: tuple[TaskInjection, ...] = ()
     """Bodies of tasks that were written by hand, for a search to choose from."""
+    places: GridOfPlaces | None = None
+    """Where its elements are to stand, if it says so."""
     implements: tuple[str, ...] = ()
     """Layers of a model in whose place it may stand, as the model calls them."""
 

@@ -13,7 +13,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_nest
-from penstock.compiler.tasks.mapping.apply import elements
+from penstock.compiler.tasks.mapping.apply import elements, placed
 from penstock.compiler.tasks.mapping.candidates import load_of, schedules
 from penstock.compiler.tasks.network import Instances
 from penstock.compiler.tasks.opened import network_of
@@ -75,8 +75,9 @@ class TaskAssembler:
         return tuple(found)
 
     def _builds(self, network: Instances) -> bool:
-        """Whether every body becomes pipelines."""
+        """Whether every body becomes pipelines, and the elements stand on the program's grid."""
         try:
+            placed(network)
             for _ in nests_of(network, arrays=self.platform.has_array_arguments):
                 pass
         except PenstockError:

@@ -29,13 +29,14 @@ from penstock.compiler.package.report import (
     SynthesisInfo,
     Timing,
 )
-from penstock.compiler.package.report_elements import BodyInfo, ElementInfo, WrittenInfo
+from penstock.compiler.package.report_elements import BodyInfo, ElementInfo, PlacementInfo, WrittenInfo
 from penstock.compiler.package.sections import resources_section, timing_section
 from penstock.compiler.pipeline.lower import Lowered
 from penstock.compiler.places import of_file, places_of, shown_line
 from penstock.compiler.platforms import Platform, Resources, load_platform, total
-from penstock.compiler.tasks.mapping.apply import elements
+from penstock.compiler.tasks.mapping.apply import elements, placed
 from penstock.compiler.tasks.mapping.candidates import ports_of
+from penstock.compiler.tasks.mapping.place import GridPlacement
 from penstock.compiler.tasks.opened import network_of
 from penstock.profiling.bandwidth import memory_ports
 from penstock.profiling.injected.predicted import predict
@@ -84,15 +85,31 @@ def _elements(lowered: Lowered) -> dict[str, Any]:
         return {}
     mapping = lowered.design.mapping
     network = elements(network_of(lowered.program.module), mapping)
-    if not any(one.shared_by or one.injected for one in network.instances):
+    standing = placed(network)
+    if standing is None and not any(one.shared_by or one.injected for one in network.instances):
         return {}
     platform, clock = load_platform(lowered.design.platform), lowered.design.clock_mhz
     bodies = {one.injected: _body(one.injected, platform, clock) for one in network.instances}
+    at = standing.at if standing is not None else {}
     found = tuple(
-        ElementInfo(name=one.name, instances=one.members, ports=ports_of(one), body=bodies[one.injected])
+        ElementInfo(
+            name=one.name, instances=one.members, ports=ports_of(one), body=bodies[one.injected],
+            row=at[one.name][0] if at else None, column=at[one.name][1] if at else None,
+        )
         for one in network.instances
     )  # fmt: skip
-    return {"mapping": mapping or tuple(map(str, network.program.schedule)), "elements": found}
+    return {
+        "mapping": mapping or tuple(map(str, network.program.schedule)), "elements": found,
+        "placement": None if standing is None else _placement(standing),
+    }  # fmt: skip
+
+
+def _placement(found: GridPlacement) -> PlacementInfo:
+    return PlacementInfo(
+        rows=found.grid.rows, columns=found.grid.columns, streams=len(found.hops),
+        over_neighbours=sum(hops == 1 for hops in found.hops.values()), longest=max(found.hops.values(), default=0),
+        hops=found.cost, bound=found.bound, most_on_a_link=found.most_on_a_link,
+    )  # fmt: skip
 
 
 _CHECKED = {

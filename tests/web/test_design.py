@@ -285,3 +285,23 @@ def test_elements_are_shown_with_the_instances_that_share_them(client: httpx.Cli
     assert "bundle(worker, 2)" in card
     assert card.count('class="element shared"') == 1
     assert "worker_1&lt;b&gt;" in card
+
+
+def test_elements_on_a_grid_stand_at_their_places(client: httpx.Client, seeder: Seeder) -> None:
+    report = report_of(3)
+    report["design"]["elements"] = [
+        {"name": "load", "instances": ["load"], "ports": 3, "row": 0, "column": 1},
+        {"name": "work<b>", "instances": ["work"], "ports": 4, "row": 1, "column": 1},
+    ]
+    report["design"]["placement"] = {
+        "rows": 2, "columns": 2, "streams": 3, "over_neighbours": 3, "longest": 1, "hops": 1024, "bound": 1000,
+        "most_on_a_link": 3,
+    }  # fmt: skip
+    text = client.get(f"/runs/{seeder.finished_run(3, report=report).id}/design").text
+    card = text.split('id="mapping"')[1].split("</section>")[0]
+    assert "3 of 3 streams lead to a neighbour, the longest takes 1 hop." in card
+    assert "1,024 tokens × hops, and no placement has fewer than 1,000" in card
+    rows = card.split("<tbody>")[1].split("</tbody>")[0].split("</tr><tr>")
+    assert [row.count("<td") for row in rows] == [2, 2]
+    assert '<td class="mono"></td><td class="mono taken">load</td>' in rows[0]
+    assert "work&lt;b&gt;" in rows[1]

@@ -10,6 +10,7 @@ from penstock.compiler.tasks.bodies import with_body
 from penstock.compiler.tasks.check import check
 from penstock.compiler.tasks.mapping.bundle import bundled
 from penstock.compiler.tasks.mapping.chain import chained
+from penstock.compiler.tasks.mapping.place import GridPlacement, place
 from penstock.compiler.tasks.mapping.shared_channels import with_shared_channels
 from penstock.compiler.tasks.network import Instances, TaskInstance
 from penstock.compiler.tasks.schedules import CODE, Bundle, Chain, MappingStep, Schedule, Use, parse, refused
@@ -24,7 +25,16 @@ MOST_SHARING = 256
 def elements(network: Instances, mapping: tuple[str, ...]) -> Instances:
     """The program on the elements that a design's mapping leaves; without one, as its own schedule says."""
     schedule = parse(mapping) or network.program.schedule
-    return mapped(network, schedule) if schedule else network
+    found = mapped(network, schedule) if schedule else network
+    placed(found)
+    return found
+
+
+@lru_cache(maxsize=32)
+def placed(network: Instances) -> GridPlacement | None:
+    """Where elements stand; None of a program that names no grid."""
+    grid = network.program.places
+    return None if grid is None else place(network, grid)
 
 
 def mapped(network: Instances, schedule: Schedule, *, unfinished: bool = False) -> Instances:
