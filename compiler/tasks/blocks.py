@@ -98,6 +98,7 @@ class CalledBlocks:
             if self._is_word(decorator.func if isinstance(decorator, ast.Call) else decorator):
                 if not isinstance(decorator, ast.Call):
                     raise self.source.error(decorator, "a block says what it is made of", f'write @{WORD}("a name")')
+                self._check_ends(function)
                 self.pieces[read_call(self.source, decorator).made_of] = function
                 return True
         return False
@@ -124,6 +125,17 @@ class CalledBlocks:
             if self.expressions.names.get(word) != Builtin(word):
                 raise self.source.error(node, f"{word!r} means something else here, and a block needs it")
         return _placed([*self._joined(call, piece, name), *_renamed(piece, name)], node)
+
+    def _check_ends(self, function: ast.FunctionDef) -> None:
+        """Every argument has the type of a tensor."""
+        given = function.args
+        odd = [*given.posonlyargs, *given.kwonlyargs, *(one for one in (given.vararg, given.kwarg) if one)]
+        for one in (*odd, *given.args):
+            kind = None if one in odd or one.annotation is None else self.expressions.value(one.annotation)
+            if not isinstance(kind, TileKind) or not kind.shape:
+                raise self.source.error(
+                    one, f"the end {one.arg} has no type with a shape", f"write {one.arg}: int8[16]"
+                )
 
     def _is_word(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and node.id == WORD and self.expressions.names.get(WORD) == Builtin(WORD)

@@ -133,7 +133,9 @@ class _Elaborator(TaskExpressions):
         if self.kinds.setdefault(name, kind) != kind:
             raise self.error(node, f"{name!r} is {self.kinds[name]} already")
         if node.value is not None:
-            self.out.append(Assign(name, self.cast(node, self.value(node.value), kind)))
+            given = self.value(node.value)
+            made = self._stacked(node, given) if isinstance(given, tuple) else given
+            self.out.append(Assign(name, self.cast(node, made, kind)))
         self.names[name] = Var(name, kind)
 
     def _fill(self, node: ast.AST, memory: Memory, value: ReadValue) -> None:

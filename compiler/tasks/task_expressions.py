@@ -248,8 +248,9 @@ class TaskExpressions(Expressions):
             at = self._settle(item, read)
             if isinstance(at, bool) or not isinstance(at, int | Affine):
                 raise self.error(
-                    item, f"the index is {self.say(at)}", "indices are sums of counters and numbers; tables of values "
-                    "that depend on data are not supported",
+                    item, f"the index is {self.say(at)}",
+                    "indices are sums of counters and numbers; to choose by a value, compare it with each place: "
+                    "x = stack([where(at == k, new, x[k]) for k in range(N)])",
                 )  # fmt: skip
             return as_affine(at + size if isinstance(at, int) and at < 0 else at), 1
         if item.step is not None:

@@ -128,6 +128,9 @@ WRONG: Mapping[str, tuple[str, str, str]] = {
         ALONE, 'block("zoo:mlp?weights=other.safetensors", x, y)', "there is no block 'zoo:mlp?weights=other"
     ),
     "a model by a constant": (ALONE, "block(MODEL, x, y)", "p.py:5:11: block takes a model and its ends"),
+    "an end without a type": (
+        ALONE + '@block("mine")\ndef mine(a):\n    pass\n', 'block("mine", x)', "p.py:7:10: the end a has no type"
+    ),
     "no such layer": (ALONE, 'block("layers.mlir", x, y, layers="conv9")', "has no layer 'conv9'"),
     "no such option": (ALONE, 'block("layers.mlir", x, y, lane=4)', "p.py:5:37: lane is no argument of block"),
     "too many lanes": (ALONE, 'block("layers.mlir", x, y, lanes=1000)', "1000 lanes"),
