@@ -83,5 +83,7 @@ def _forwards(load: SharedUse, store: SharedUse, name: str) -> bool:
 def _refusal(use: SharedUse, name: str, limit: str) -> PenstockError:
     return PenstockError(
         code="unsupported-nest", what=f"the schedule's order of accesses to {name} is not the nest's", where=use.where,
-        limit=limit, hint="use another tiling for this layer",
+        limit=limit,
+        hint="use another tiling for this layer; in a task program, give a name to the value that is stored, and fill "
+        "an array in a loop of its own",
     )  # fmt: skip
