@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from math import prod
 from random import Random
 
@@ -158,7 +159,10 @@ class _Descent:
         return state
 
     def _descend(self, best: Evaluation, rounds: int, *, anchored: bool = True) -> Evaluation:
-        whole = [self._capped, self._multiplied, self._shared_out, self._striped, self._regrouped]
+        whole: list[_Moves] = [
+            self._capped, lambda best: self._other_multipliers(best.params), self._shared_out, self._striped,
+            lambda best: [{**best.params, **self.fitting.streamed_first()}], self._regrouped,
+        ]  # fmt: skip
         kinds = (self._small_moves, self._other_walks, self._small_moves)
         single = [partial(moves, op) for moves in kinds for op in self.leading]
         if anchored:
@@ -241,9 +245,6 @@ class _Descent:
         found = [(rank_of(evaluation), n) for n, way in enumerate(ways) if (evaluation := self._evaluate(way))]
         return ways[min(found)[1] if found else 0]
 
-    def _multiplied(self, best: Evaluation) -> list[State]:
-        return self._other_multipliers(best.params)
-
     def _other_multipliers(self, state: Mapping[str, Value]) -> list[State]:
         kinds = self.choices.get(MULTIPLIERS, ())
         return [{**state, MULTIPLIERS: kind} for kind in kinds if kind != state.get(MULTIPLIERS)]
@@ -284,10 +285,8 @@ class _Descent:
 
     def _shared_out(self, best: Evaluation) -> Iterator[State]:
         """Lanes for the sum of all times instead of a common pace, and loads that run ahead by other amounts."""
-        for in_turn in self.choices.get(IN_TURN, ()):
-            for ahead in self.choices.get(PREFETCH, (None,)):
-                more = {} if ahead is None else {PREFETCH: ahead}
-                yield {**best.params, IN_TURN: in_turn, **more}
+        for in_turn, ahead in product(self.choices.get(IN_TURN, ()), self.choices.get(PREFETCH, (None,))):
+            yield {**best.params, IN_TURN: in_turn, **({} if ahead is None else {PREFETCH: ahead})}
 
     def _striped(self, best: Evaluation) -> Iterator[State]:
         """Tensors over half as many banks, or twice as many: what is joined of fewer needs fewer lanes and wires."""

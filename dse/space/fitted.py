@@ -31,6 +31,7 @@ IN_TURN = "in_turn"
 """Whether lanes are shared out for the least sum of all kernels' times, not for a common pace."""
 WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED = "walk", "favour", "built", "burst", "compact", "pad"
 FAVOURS = (50, 70, 100, 140, 200)
+_FAVOURED = 140
 BURSTS = ("as-paced", "2x", "4x", "8x", "whole")
 _MIXED = "mixed-"
 CAPPED = {None: "", 1: "-fine", **{n: f"-by{n}" for n in (*FEW[1:], SOME)}}
@@ -205,6 +206,12 @@ class Fitting:
         if not self.fitter.streamed:
             return {}
         return self.named(flowing(self.walks(settings), self.fitter.large, self.graph))
+
+    def streamed_first(self) -> dict[str, int]:
+        """The parameters that favour all kernels of large weights from outside: of several rows, whose lanes are many,
+        these double together where the others leave enough for it."""
+        names = [f"{FAVOUR}.{op.layer}" for op in self.leading if op.layer in self.fitter.streamed]
+        return {name: _FAVOURED for name in names if name in self.choices}
 
     def mixed(self) -> dict[str, str]:
         """The parameters that let every kernel have adders of both kinds; none where kernels have none of their own."""

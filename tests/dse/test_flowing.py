@@ -15,7 +15,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.lanes.walks import SOME
 from penstock.dse.search import descent
 from penstock.dse.search.start import starting_settings
-from penstock.dse.space.fitted import IN_TURN, WALK
+from penstock.dse.space.fitted import FAVOUR, IN_TURN, WALK
 from penstock.dse.space.tiling import TilingOptions
 from penstock.profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network
@@ -134,3 +134,12 @@ def test_one_row_flows_too_in_the_order_that_it_has() -> None:
     assert last - begun < begun / 4, "the second product ends soon after the first"
     assert last < plain
     assert orders == [(0, 1), (0, 1)]
+
+
+def test_kernels_of_large_weights_are_favoured_together() -> None:
+    evaluator = feed_forward(2)
+    favoured = evaluator.space.fitting.streamed_first()
+    assert list(favoured) == [f"{FAVOUR}.{op.layer}" for op in products(evaluator)]
+    settings = {**evaluator.space.fitted_setting(), IN_TURN: True, "limit_share": 10}
+    before, after = (evaluator.evaluate({**settings, **more}).figures for more in ({}, favoured))
+    assert after.resources.dsp >= before.resources.dsp
