@@ -20,6 +20,8 @@ Moment = tuple[int, float]
 """A cycle, and nanoseconds into it."""
 _MAC_STAGES = 3
 _ADD = 0.9
+_FLATTENED = 1.1
+"""Nanoseconds until the counters of flattened loops are known: whether the inner one begins anew, and a choice."""
 _LUT_BITS = 10
 """The widest operand of a multiplier without DSPs; a constant counts with its sign."""
 
@@ -33,6 +35,8 @@ class _Part:
     bits: int
     sum_of: tuple[_Product, _Part] | None = None
     divided: bool = False
+    shifted: bool = False
+    """Low bits were cut off, so the tool knows how many there are."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class AddressPlan:
 
     ready: dict[KernelValue, Moment] = field(default_factory=dict[KernelValue, Moment])
     dsp: int = 0
+    added: set[KernelValue] = field(default_factory=set[KernelValue])
+    """Accesses whose address ends with an addition of its own."""
 
 
 def signed_digits(number: int) -> int:
@@ -69,6 +75,7 @@ class AddressPlanner:
         self.counters = item.counters if isinstance(item, Pipeline) else []
         self.position = {counter: i for i, counter in enumerate(self.counters)}
         self.budget = budget
+        self.begin = _FLATTENED if len(self.counters) > 1 else 0.0
         self.accesses = [
             n for n in nodes if n.op in ("load", "store") and n.array is not None and not n.array.registers
         ]
@@ -76,6 +83,8 @@ class AddressPlanner:
         self.sums: dict[tuple[object, int], set[object]] = {}
         """The different additions that use a product."""
         self.units: set[object] = set()
+        self.added: set[object] = set()
+        """Sums that end with an addition of their own."""
         self.dsp = 0
 
     def plan(self) -> AddressPlan:
@@ -86,7 +95,7 @@ class AddressPlanner:
                 whole[node] = found
         made: dict[object, Moment] = {}
         ready = {node: self._when(part, made) for node, part in whole.items()}
-        return AddressPlan(ready, self.dsp)
+        return AddressPlan(ready, self.dsp, {node for node, part in whole.items() if part.key in self.added})
 
     def _address(self, node: KernelValue) -> _Part | None:
         array, index = node.array, node.args[1:] if node.op == "store" else node.args
@@ -136,7 +145,7 @@ class AddressPlanner:
             return self._written_out(linear) or _Part((linear.terms, linear.base), level, bits)
         if way == "cyclic" and all(f % factor == 0 for _, f in linear.terms):
             inner = tuple((c, f // factor) for c, f in linear.terms)
-            return _Part((inner, linear.base // factor), level, max(1, bits - factor.bit_length() + 1))
+            return _Part((inner, linear.base // factor), level, max(1, bits - factor.bit_length() + 1), shifted=True)
         divided = way == "cyclic" and factor & (factor - 1) != 0
         key = ("within", way, factor, linear.terms, linear.base)
         return _Part(key, level, bits, divided=divided)
@@ -148,19 +157,25 @@ class AddressPlanner:
         if (part.key, before_dsp) in made:
             return made[part.key, before_dsp]
         if part.sum_of is None:
-            moment = self._divide(part) if part.divided else (0, 0.0)
+            moment = self._divide(part) if part.divided else (0, self.begin)
         else:
             product, column = part.sum_of
             if product.multiplies and not before_dsp and self._together(product, column, part):
                 at, offset = max(self._when(product.part, made, True), self._when(column, made))
-                moment = at + (offset > _ADD) + _MAC_STAGES, 0.0
+                moment = at + (offset > self.begin + _ADD) + _MAC_STAGES, 0.0
                 self._build(("mac", part.key))
             else:
                 moment = max(self._product(product, made), self._when(column, made))
-                if not before_dsp and column.key != ((), 0):
+                if not before_dsp and column.key != ((), 0) and not self._beside(product, column):
                     moment = self._add(moment)
+                    self.added.add(part.key)
         made[part.key, before_dsp] = moment
         return moment
+
+    @staticmethod
+    def _beside(product: _Product, column: _Part) -> bool:
+        """Whether an addition is none, since its parts have no digit in common and the tool knows it."""
+        return signed_digits(product.length) == 1 and (column.shifted or column.level < 0)
 
     def _product(self, product: _Product, made: dict[object, Moment]) -> Moment:
         moment = self._when(product.part, made)

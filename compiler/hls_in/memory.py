@@ -92,7 +92,7 @@ class Memories:
                 assert event.path is not None
                 if _implies(path, event.path):
                     return event.value
-                if event.value.op == "take" and not array.partition:
+                if event.value.op in ("take", "load") and not array.partition:
                     met.append(event.access)
                 elif not met:
                     older = self._before(array, index, path, line, event.number)

@@ -14,7 +14,7 @@ from penstock.compiler.hls_in.addresses import AddressPlanner
 from penstock.compiler.hls_in.balance import balance
 from penstock.compiler.hls_in.banks import port_bound
 from penstock.compiler.hls_in.delays import Delays
-from penstock.compiler.hls_in.dependence import distance
+from penstock.compiler.hls_in.dependence import distance, pinned
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.placing import Placer
 from penstock.compiler.hls_in.records import Pipeline, Straight
@@ -75,6 +75,7 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     for node in nodes:
         if node.op in ("load", "store") and node.array is not None:
             accesses.setdefault(node.array, []).append(node)
+    delays.kept = {array for array, met in accesses.items() if _kept(item, met)}
     cyclic: set[tuple[KernelValue, KernelValue]] = set()
     usual = target
     if isinstance(item, Pipeline) and item.counters:
@@ -179,6 +180,18 @@ def _cycles(item: Pipeline, nodes: list[KernelValue]) -> list[_Cycle]:
             ) and all(a.linear == b.linear for a, b in zip(store.args[1:], load.args, strict=True))
             found.append(_Cycle(load, store, apart, register=still and apart == 1 and (item.explicit or not flattened)))
     return found
+
+
+def _kept(item: Pipeline | Straight, met: list[KernelValue]) -> bool:
+    """Whether the innermost loop meets one word of a memory alone, which its first iteration has filled."""
+    if not isinstance(item, Pipeline) or not item.counters or not any(node.op == "store" for node in met):
+        return False
+    innermost = item.counters[-1]
+    words = {tuple(a.linear for a in (node.args[1:] if node.op == "store" else node.args)) for node in met}
+    still = all(linear is not None and innermost not in dict(linear.terms) for word in words for linear in word)
+    return (
+        still and len(words) == 1 and all(pinned(node.guard).get(innermost) == 0 for node in met if node.op == "store")
+    )
 
 
 def _partners(store: KernelValue, loads: list[KernelValue]) -> list[KernelValue]:

@@ -9,6 +9,8 @@ from typing import Literal
 
 NumberKind = Literal["int", "bool", "half", "float", "double", "fixed"]
 _numbers = count()
+_ULTRARAM_WORDS = 4096
+_ULTRARAM_BITS = 72
 
 
 @dataclass(eq=False)
@@ -56,6 +58,13 @@ class KernelArray:
         """Cut into single words: no memory at all."""
         cut = all(d in self.partition and self.partition[d][1] >= n for d, n in enumerate(self.dims))
         return cut or (not self.argument and not self.constant and self.words <= 4)
+
+    @property
+    def in_ultraram(self) -> bool:
+        """Where the tool puts a memory of the design's own that fills one UltraRAM by more than half."""
+        if self.argument or self.constant or self.storage or self.reshape:
+            return False
+        return _ULTRARAM_WORDS // 2 < -(-self.words // self.banks) <= _ULTRARAM_WORDS and self.bits <= _ULTRARAM_BITS
 
     def factors(self) -> list[tuple[str, int]]:
         """How each dimension is cut, ("none", 1) where it is not."""
