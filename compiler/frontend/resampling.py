@@ -96,6 +96,9 @@ def _along_each(
         old = x.shape[dim]
         if old == new and scale in (None, 1.0):
             continue
+        if old == 1:  # of one element there is nothing between
+            x = aten.expand.default(x, [*x.shape[:dim], new, *x.shape[dim + 1 :]])
+            continue
         along = aten.transpose.int(x, dim, -1)
         rows = aten.reshape.default(along, [-1, old])
         made = aten.mm.default(rows, aten.t.default(matrix(old, new, scale, x)))

@@ -22,6 +22,9 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "nearest": (lambda: nn.Upsample((7, 4)), FRAME),
     "nearest by middles": (lambda: nn.Upsample((3, 11), mode="nearest-exact"), FRAME),
     "linear": (lambda: nn.Upsample(scale_factor=2, mode="linear"), (1, 2, 5)),
+    "bilinear of one element": (lambda: nn.Upsample((4, 3), mode="bilinear"), (1, 2, 1, 1)),
+    "bicubic of one row": (lambda: nn.Upsample((4, 5), mode="bicubic"), (1, 2, 1, 3)),
+    "nearest of one row": (lambda: nn.Upsample(scale_factor=3), (1, 2, 1, 2)),
     "trilinear": (lambda: nn.Upsample(size=(3, 2, 4), mode="trilinear"), (1, 1, 2, 3, 2)),
     **{
         f"{kind.__name__}": (lambda kind=kind: kind(3), FRAME[: 2 + dims])
