@@ -11,12 +11,13 @@ from math import prod
 
 import numpy as np
 from xdsl.dialects import arith, math, tensor
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from penstock.compiler.arrays import Array
+from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.scalars.operations import PREDICATES
 from penstock.compiler.tasks.tables import encoded
@@ -85,15 +86,14 @@ class BlockWriter:
 
     def kind(self, value: SSAValue) -> str:
         number = self.number(value)
-        assert isinstance(value.type, TensorType)
-        shape = value.type.get_shape() or (1,)
+        shape = tensor_type(value).get_shape() or (1,)
         return f"{number}[{', '.join(map(str, shape))}]"
 
     def number(self, value: SSAValue) -> str:
-        assert isinstance(value.type, TensorType)
-        found = _DTYPES.get(str(value.type.element_type))
+        kind = str(tensor_type(value).element_type)
+        found = _DTYPES.get(kind)
         if found is None:
-            raise self.refuse(f"a tensor of {value.type.element_type}", f"tensors of {', '.join(_DTYPES.values())}")
+            raise self.refuse(f"a tensor of {kind}", f"tensors of {', '.join(_DTYPES.values())}")
         return found
 
     def fresh(self, wanted: str) -> str:
@@ -125,10 +125,9 @@ class BlockWriter:
             self.streams[value] = [end]
             return []
         outlets = self._outlets(value, readers, declared, end)
-        assert isinstance(value.type, TensorType)
         return [
             "    @task", f"    def {self.fresh(f'spread_{end}')}():",
-            f"        for i in range({prod(value.type.get_shape())}):", f"            one = {end}.get()",
+            f"        for i in range({prod(tensor_type(value).get_shape())}):", f"            one = {end}.get()",
             *(f"            {outlet}.put(one)" for outlet in outlets),
         ]  # fmt: skip
 
@@ -210,8 +209,7 @@ class _Task:
         self.writer.weights += values.size
         if self.writer.weights > MOST_WEIGHTS:
             raise self.writer.refuse("it has too many weights", f"at most {MOST_WEIGHTS:,} numbers a block")
-        assert isinstance(operand.type, TensorType)
-        shape = operand.type.get_shape()
+        shape = tensor_type(operand).get_shape()
         if not shape:
             self.values[argument] = repr(values.reshape(-1)[0].item())
             return
@@ -230,16 +228,14 @@ class _Task:
             self.values |= {arguments[one]: f"x{first}" for one in numbers}
             return
         operand = self.op.inputs[first]
-        assert isinstance(operand.type, TensorType)
-        shape = operand.type.get_shape() or (1,)
+        shape = tensor_type(operand).get_shape() or (1,)
         self.before.append(f"x{first}: {self.writer.kind(operand)} = 0")
         for dim, size in enumerate(shape):
             self.before.append(f"{'    ' * dim}for i{dim} in range({size}):")
         index = ", ".join(f"i{dim}" for dim in range(len(shape)))
         self.before.append(f"{'    ' * len(shape)}x{first}[{index}] = {stream}.get()")
         for one in numbers:
-            here = self.op.inputs[one].type
-            if not isinstance(here, TensorType) or here.get_shape() != operand.type.get_shape():
+            if tensor_type(self.op.inputs[one]).get_shape() != tensor_type(operand).get_shape():
                 raise self.no("takes one tensor in two shapes")
             self._loaded(f"x{first}", one, arguments[one])
 
@@ -373,8 +369,7 @@ def _bounds(op: linalg.GenericOp) -> list[int]:
     """The trips of all dims, by the tensors that they index."""
     found: dict[int, int] = {}
     for map_, operand in zip([one.data for one in op.indexing_maps], op.operands, strict=True):
-        assert isinstance(operand.type, TensorType)
-        for expr, size in zip(map_.results, operand.type.get_shape(), strict=True):
+        for expr, size in zip(map_.results, tensor_type(operand).get_shape(), strict=True):
             if isinstance(expr, AffineDimExpr):
                 found[expr.position] = size
     return [found.get(dim, 1) for dim in range(len(op.iterator_types))]

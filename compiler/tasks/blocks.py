@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
+from typing import cast
 
 from penstock.compiler.errors import nearest
 from penstock.compiler.tasks.expressions import Expressions
@@ -63,14 +64,21 @@ def read_call(source: ProgramText, node: ast.Call) -> BlockCall:
             ".onnx or .mlir file beside the program", "a model is a text that stands right here",
         )  # fmt: skip
     layers, lanes, name = given["layers"], given["lanes"], given["name"]
-    layers = (layers,) if isinstance(layers, str) else layers
-    if not isinstance(layers, tuple) or not all(isinstance(one, str) for one in layers):
+    named = _texts(layers)
+    if named is None:
         raise source.error(node, "layers are texts", 'write layers="fc1", or layers=("fc1", "fc1.relu")')
     if not isinstance(lanes, int) or isinstance(lanes, bool) or not 1 <= lanes <= _MOST_LANES:
         raise source.error(node, f"{lanes!r} lanes", limit=f"a whole number from 1 to {_MOST_LANES}")
     if not isinstance(name, str) or (name and not _NAME.fullmatch(name)):
         raise source.error(node, f"{str(name)[:60]!r} cannot name tasks", "letters, digits and underscores")
-    return BlockCall(first.value, tuple(map(str, layers)), lanes, name, tuple(node.args[1:]), node)
+    return BlockCall(first.value, named, lanes, name, tuple(node.args[1:]), node)
+
+
+def _texts(given: object) -> tuple[str, ...] | None:
+    if isinstance(given, str):
+        return (given,)
+    found = cast("tuple[object, ...]", given) if isinstance(given, tuple) else (None,)
+    return tuple(map(str, found)) if all(isinstance(one, str) for one in found) else None
 
 
 def calls_in(tree: ast.Module) -> Iterator[ast.Call]:

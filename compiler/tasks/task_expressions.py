@@ -58,7 +58,8 @@ class TaskExpressions(Expressions):
         self.known_at: dict[str, int] = {}
         """How deep in loops names were set to numbers that are known."""
         self.settling, self.noted = False, set[int]()
-        self.indexed_names, self.written_names = arrays_of(task.node), written_in(task.node)
+        self.indexed_names: set[str] = arrays_of(task.node)
+        self.written_names: set[str] = written_in(task.node)
 
     def _settle(self, node: ast.expr, read: Callable[[Expressions, ast.expr], _Read]) -> _Read:
         """What an expression is for this place, noted where another place may decide otherwise."""

@@ -3,6 +3,8 @@
 The model is named, here one of the zoo; its layers become tasks and streams as if they stood here, with its weights.
 """
 
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
+
 from penstock.tasks import Stream, block, float32, int8, program, task
 
 PIXELS, CLASSES = 16, 10
