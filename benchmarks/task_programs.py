@@ -1,7 +1,8 @@
 """Task programs: equal to NumPy at two levels, how near a systolic array comes to its peak, how fast they are read.
 
 The array is the one of examples/tasks: words enter at its corner, pass along its edges, sums leave down its columns.
-Its peak is one product an element a cycle; the share is of a whole run, with feeds, skew and drains. Products and
+Its peak is one product an element a cycle; the share is of a whole run, with feeds, skew and drains. One run of it is
+SystemVerilog in Verilator. Lines are those that say something, of a program and of the C++ of its tasks. Products and
 attention on the description of an NPU (`npu.py`) are planned from tile programs.
 """
 
@@ -9,6 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -18,18 +22,24 @@ from benchmarks.task_answers import ANSWERS, EXAMPLES
 from penstock.compiler.design import Design
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import lower
-from penstock.compiler.pipeline.verify import compare, make_inputs
+from penstock.compiler.pipeline.emit import emit_code
+from penstock.compiler.pipeline.verify import compare, make_inputs, verify_rtl
 from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Program
 from penstock.compiler.tasks.check import check
 from penstock.compiler.tasks.mapping.apply import elements
 from penstock.compiler.tasks.network import read_network
 from penstock.compiler.tasks.opened import open_network
 from penstock.compiler.tasks.source import ProgramText
 from penstock.dse.evaluation.assemble_tasks import TaskAssembler
+from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.profiling.simulated import simulate_design
 
 BOARD, CLOCK_MHZ, DEPTH = "u280", 300.0, 64
-ELEMENTS, CUBES = 16, (64, 128, 256, 512)
+ELEMENTS = 16
+CUBES = ((16, 64), (16, 128), (16, 256), (16, 512), (16, 1024), (32, 512), (32, 1024))
+"""Elements along an edge, and the size of the product."""
+IN_VERILATOR, OPEN_BOARD, OPEN_DEPTH = 64, "ecp5-85k", 16
 GRIDS = (8, 16, 45)
 SHARDS, SHARE = 256, 16
 IN_TURN = ("chain(score, softmax)", "chain(score_softmax, gather)")
@@ -39,20 +49,23 @@ TOLERANCE = 1e-4
 
 def run(only: str = "") -> Figures:
     rows: list[Mapping[str, Value]] = [_program(name) for name in ANSWERS if only in name]
-    rows += [_array(size) for size in CUBES if only in "array"]
+    rows += [_array(edge, size) for edge, size in CUBES if only in _name(edge, size)]
+    rows += [_in_verilator()] if only in "verilator" else []
     rows += [_checked(size) for size in GRIDS if only in "check"]
     rows += _attention() if only in "attention" else []
     rows += [_mapped()] if only in "map" else []
     rows += npu.rows(only)
+    of_cpp = [share for row in rows if isinstance(share := row.get("pct_of_cpp"), float)]
     used = [share for row in rows if isinstance(share := row.get("utilisation_pct"), float)]
     shares = {row["name"]: row["pct_of_peak"] for row in rows if "pct_of_peak" in row}
     seconds = {row["name"]: row["seconds"] for row in rows if str(row["name"]).startswith("check")}
     summary: dict[str, Value] = {
-        "systolic_pct_of_peak": shares.get(_name(max(CUBES))),
+        "systolic_pct_of_peak": shares.get(_name(ELEMENTS, 512)),
         "gemm_utilisation_pct": max(used, default=None),
         "attention_speedup_vs_unmapped": next((row["speedup"] for row in rows if "speedup" in row), None),
         "check_4096_s": seconds.get(f"check {max(GRIDS)}x{max(GRIDS)}"),
-        "programs_equal": sum(row.get("equal") is True for row in rows),
+        "programs_equal": sum(row.get("equal") is True for row in rows if "lines" in row),
+        "most_pct_of_cpp_lines": max(of_cpp, default=None),
     }
     return Figures("simulated", rows, summary)
 
@@ -68,31 +81,59 @@ def _program(name: str) -> dict[str, Value]:
         tolerance = TOLERANCE if program.signature.outputs[0].dtype == "float32" else 0.0
         equal &= compare("tasks", "NumPy", lowered.run_itensor(inputs), wanted, tolerance).equal
         equal &= compare("stream", "NumPy", lowered.run_stream(inputs), wanted, tolerance).equal
-    return {"name": name, "instances": len(lowered.tasks), "equal": equal, "lines": _lines(name)}
+    lines = _lines((EXAMPLES / f"{name}.py").read_text().partition('"""\n')[2], "#")
+    with TemporaryDirectory(prefix="penstock-bench-") as folder:
+        emit_code(lowered, Path(folder), part="", clock_mhz=CLOCK_MHZ)
+        cpp = _lines((Path(folder) / "hls" / "penstock_top.cpp").read_text(), "//")
+    return {
+        "name": name, "instances": len(lowered.tasks), "equal": equal, "lines": lines, "cpp_lines": cpp,
+        "pct_of_cpp": round(100 * lines / cpp, 1),
+    }  # fmt: skip
 
 
-def _lines(name: str) -> int:
-    """Lines of the program that say something."""
-    text = (EXAMPLES / f"{name}.py").read_text().partition('"""\n')[2]
-    return sum(1 for line in text.splitlines() if line.strip() and not line.strip().startswith("#"))
+def _lines(text: str, comment: str) -> int:
+    return sum(1 for line in text.splitlines() if line.strip() and not line.strip().startswith(comment))
 
 
-def _name(size: int) -> str:
-    return f"array {ELEMENTS}x{ELEMENTS} on {size}^3"
+def _name(edge: int, size: int) -> str:
+    return f"array {edge}x{edge} on {size}^3"
 
 
-def _array(size: int) -> dict[str, Value]:
-    options = {"P": ELEMENTS, "Q": ELEMENTS, "M": size, "N": size, "K": size}
-    reference = str(EXAMPLES / "systolic.py") + "?" + "&".join(f"{k}={v}" for k, v in options.items())
+def _systolic(edge: int, size: int) -> Program:
+    options = {"P": edge, "Q": edge, "M": size, "N": size, "K": size}
+    return import_model(str(EXAMPLES / "systolic.py") + "?" + "&".join(f"{k}={v}" for k, v in options.items()))
+
+
+def _array(edge: int, size: int) -> dict[str, Value]:
     begun = time.monotonic()
     platform = load_platform(BOARD)
-    assembler = TaskAssembler(import_model(reference), platform, CLOCK_MHZ)
+    assembler = TaskAssembler(_systolic(edge, size), platform, CLOCK_MHZ)
     network = assembler.network(Design(BOARD, CLOCK_MHZ, {}))
     found = simulate_design(network.with_depths(dict.fromkeys(network.channels, DEPTH)), platform, CLOCK_MHZ)
-    peak = size**3 / ELEMENTS**2
+    peak = size**3 / edge**2
     return {
-        "name": _name(size), "instances": len(network.tasks), "cycles": found.latency,
+        "name": _name(edge, size), "instances": len(network.tasks), "cycles": found.latency,
         "pct_of_peak": round(100 * peak / found.latency, 2), "seconds": round(time.monotonic() - begun, 2),
+    }  # fmt: skip
+
+
+def _in_verilator() -> dict[str, Value]:
+    """The array as SystemVerilog: its answer, and its cycles beside those that are simulated."""
+    program, platform = _systolic(ELEMENTS, IN_VERILATOR), load_platform(OPEN_BOARD)
+    plain = Design(OPEN_BOARD, platform.clock_mhz, {})
+    assembler = TaskAssembler(program, platform, platform.clock_mhz)
+    channels = assembler.network(plain).channels
+    lowered = lower(program, replace(plain, fifo_depths=dict.fromkeys(channels, OPEN_DEPTH)))
+    inputs = make_inputs(lowered, random_sets=1)
+    core = WholeCore.of(lowered, platform)
+    equal = verify_rtl(lowered, core.answers(inputs), inputs).equal
+    measured = core.run(inputs[0]).latency
+    assert measured is not None, "a run whose answers are equal has come to its end"
+    simulated = simulate_design(assembler.network(lowered.design), platform, platform.clock_mhz).latency
+    share = round(100 * IN_VERILATOR**3 / ELEMENTS**2 / measured, 2)
+    return {
+        "name": f"verilator {_name(ELEMENTS, IN_VERILATOR)}", "instances": len(lowered.tasks), "cycles": simulated,
+        "open_rtl_cycles": measured, "equal": equal, "pct_of_peak": share,
     }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from penstock.tasks import Stream, grid, int8, int32, program, stack, task
 
 P, Q = 4, 4
 M, N, K = 8, 8, 8
+W = min(Q, 16)  # sums that are stored at once: memory moves 512 bits
 
 
 @program
@@ -78,5 +79,10 @@ def systolic(A: int8[M, K], B: int8[K, N], C: int32[M, N]):
 
     @task
     def store(C: int32[M, N]):
-        for mt, nt, r in grid(M // P, N // Q, P):
-            C[mt * P + P - 1 - r, nt * Q : nt * Q + Q] = rows[Q - 1].get()
+        row: int32[Q] = 0
+        for mt, nt, r, part in grid(M // P, N // Q, P, Q // W):
+            if part == 0:
+                row = rows[Q - 1].get()
+            C[mt * P + P - 1 - r, nt * Q + part * W : nt * Q + part * W + W] = stack(
+                [row[part * W + q] for q in range(W)]
+            )
