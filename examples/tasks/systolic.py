@@ -6,7 +6,7 @@ leave down their columns and are gathered into rows, so that one word leaves the
 
 # pyright: reportInvalidTypeForm=false
 
-from penstock.tasks import Stream, grid, int8, int32, program, stack, task
+from penstock.tasks import Stream, grid, int8, int32, program, stack, task, unroll
 
 P, Q = 4, 4
 M, N, K = 8, 8, 8
@@ -79,10 +79,9 @@ def systolic(A: int8[M, K], B: int8[K, N], C: int32[M, N]):
 
     @task
     def store(C: int32[M, N]):
-        row: int32[Q] = 0
-        for mt, nt, r, part in grid(M // P, N // Q, P, Q // W):
-            if part == 0:
-                row = rows[Q - 1].get()
-            C[mt * P + P - 1 - r, nt * Q + part * W : nt * Q + part * W + W] = stack(
-                [row[part * W + q] for q in range(W)]
-            )
+        for mt, nt, r in grid(M // P, N // Q, P):
+            row = rows[Q - 1].get()
+            for part in unroll(Q // W):
+                C[mt * P + P - 1 - r, nt * Q + part * W : nt * Q + part * W + W] = stack(
+                    [row[part * W + q] for q in range(W)]
+                )
