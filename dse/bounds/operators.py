@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from penstock.compiler.analysis.graph import TensorOp
-from penstock.compiler.analysis.pairs import LONGEST_CHAIN, narrow_product
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.platforms import Resources
 from penstock.compiler.scalars.number_types import type_bits
@@ -52,7 +51,7 @@ class LeastBody:
 def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
     block = op.op.body.block
     bound, terms = set(bindable(op)), prod(op.trips[d] for d in op.reductions)
-    combining, chained = _combining(op, block), library.knows("chained") and narrow_product(block) is not None
+    combining = _combining(op, block)
     needed: list[Needed] = []
     reach: list[dict[SSAValue, int]] = [{argument: 0} for argument in block.args[: len(op.inputs)]]
     slowest: dict[SSAValue, int] = dict.fromkeys(block.args[: len(op.inputs)], 0)
@@ -67,8 +66,7 @@ def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
             needed.append(Needed(Fraction(1, shared), tuple(area * (shared // row.lanes) for row, area in rows)))
         elif rows:
             # a tree of n terms has n - 1; the one that is left where nothing is kept in between may fall away
-            sums = -(-terms // LONGEST_CHAIN) if chained else terms
-            needed.append(Needed(Fraction(sums - 1, terms), tuple(area for _, area in rows)))
+            needed.append(Needed(Fraction(terms - 1, terms), tuple(area for _, area in rows)))
             adding, latency = latency, 0
         result = inner.results[0]
         for reached in (*reach, slowest):
@@ -109,7 +107,7 @@ def _rows(
     if inner.name == "arith.divf":
         names.add("reciprocal")
     if inner.name == "arith.muli":
-        names |= {"mac", "chained"}
+        names.add("mac")
     if scaling_of(inner) is not None and library.knows("scale"):
         names = {"scale"}
     bits, sure = _bits(inner)

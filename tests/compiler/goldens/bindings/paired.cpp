@@ -109,27 +109,28 @@ static void fc0(
                         keep_0[0][l1] = in0[l1];
                     }
                 }
-                int32_t sums0[3];
-#pragma HLS ARRAY_PARTITION variable=sums0 complete dim=0
-#pragma HLS EXPRESSION_BALANCE off
-                ap_int<48> chain0 = 0;
-                for (int link0 = 0; link0 < 2; ++link0) {
+                int32_t term0[3][2];
+#pragma HLS ARRAY_PARTITION variable=term0 complete dim=0
+                for (int l2 = 0; l2 < 2; ++l2) {
 #pragma HLS UNROLL
-                    chain0 = pk::two_more(fc0__fc0_weight[p1 * 3][p2 * 2 + link0], fc0__fc0_weight[p1 * 3 + 1][p2 * 2 + link0], x0[link0], chain0);
+                    int32_t product0, product1;
+                    pk::two_products(fc0__fc0_weight[p1 * 3][p2 * 2 + l2], fc0__fc0_weight[p1 * 3 + 1][p2 * 2 + l2], x0[l2], product0, product1);
+                    term0[0][l2] = product0;
+                    term0[1][l2] = product1;
                 }
-                int32_t sum0, sum1;
-                pk::take_apart(chain0, sum0, sum1);
-                sums0[0] = sum0;
-                sums0[1] = sum1;
-#pragma HLS EXPRESSION_BALANCE off
-                ap_int<48> chain1 = 0;
-                for (int link1 = 0; link1 < 2; ++link1) {
+                for (int l2 = 0; l2 < 2; ++l2) {
 #pragma HLS UNROLL
-                    chain1 = pk::two_more(0, fc0__fc0_weight[p1 * 3 + 2][p2 * 2 + link1], x0[link1], chain1);
+                    int32_t product2;
+#pragma HLS BIND_OP variable=product2 op=mul impl=dsp
+                    product2 = x0[l2] * fc0__fc0_weight[p1 * 3 + 2][p2 * 2 + l2];
+                    term0[2][l2] = product2;
                 }
-                int32_t sum2, sum3;
-                pk::take_apart(chain1, sum2, sum3);
-                sums0[2] = sum3;
+                int32_t tree0[3];
+#pragma HLS ARRAY_PARTITION variable=tree0 complete dim=0
+                for (int l1 = 0; l1 < 3; ++l1) {
+#pragma HLS UNROLL
+                    tree0[l1] = pk::add(term0[l1][0], term0[l1][1]);
+                }
                 int32_t partial0[3];
 #pragma HLS ARRAY_PARTITION variable=partial0 complete dim=0
                 for (int l1 = 0; l1 < 3; ++l1) {
@@ -139,7 +140,7 @@ static void fc0(
                 hls::vector<int32_t, 3> total0;
                 for (int l1 = 0; l1 < 3; ++l1) {
 #pragma HLS UNROLL
-                    total0[l1] = pk::add(partial0[l1], sums0[l1]);
+                    total0[l1] = pk::add(partial0[l1], tree0[l1]);
                 }
                 for (int l1 = 0; l1 < 3; ++l1) {
 #pragma HLS UNROLL
