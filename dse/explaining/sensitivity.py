@@ -12,19 +12,16 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.compiler.errors import reason_of
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import RESOURCE_NAMES
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import BANDWIDTH_SHARE, DIES, OBJECTIVES, ROUTING
+from penstock.dse.explaining.looks import MOST_NEIGHBOURS, Looks, larger_of, steps_from
 from penstock.dse.search.fill import LANES, amount_of
 from penstock.dse.space.tiling import Value
 
 Floats = NDArray[np.float64]
-
-MOST_NEIGHBOURS = 48
-"""Steps that are modelled at most: a large model has a parameter for each of its layers."""
 
 ENOUGH_TRIALS = 12
 """Trials from which on it is said which parameters mattered."""
@@ -81,57 +78,39 @@ class Sensitivity:
     evidence: Evidence = "modelled"
 
 
-def explain(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[ExplainedTrial]) -> Sensitivity:
-    """Why this one. The same input gives the same answer; a few dozen designs are modelled."""
-    figure = chosen.goal.figures[0]
-    neighbours, left_out = _neighbours(evaluator, chosen, figure)
+def explain(
+    evaluator: Evaluator, chosen: Evaluation, tried: Sequence[ExplainedTrial], looks: Looks | None = None
+) -> Sensitivity:
+    """Why this one. The same input gives the same answer; a few dozen designs are modelled, here or by `looks`."""
+    figure, looks = chosen.goal.figures[0], looks or Looks(evaluator)
+    neighbours, left_out = _neighbours(looks, chosen, figure)
     importances = importances_of(tried, figure)
     sentences = [
         *_pace(chosen),
         *_binding(evaluator, chosen),
         *_dies(chosen),
         *_bandwidth(evaluator, chosen),
-        *_half(evaluator, chosen, tried),
+        *_half(looks, chosen, tried),
         _steps(neighbours, figure),
         _mattered(importances, figure, tried),
     ]
     return Sensitivity(figure, tuple(sentences), neighbours, left_out, importances, len(tried))
 
 
-def _neighbours(evaluator: Evaluator, chosen: Evaluation, figure: str) -> tuple[tuple[Neighbour, ...], int]:
-    """Numbers one step up and down, words every other one; only parameters that mean something here."""
-    steps: list[tuple[str, Value]] = []
-    for name, values in evaluator.space.choices.items():
-        value = chosen.params.get(name)
-        needs = evaluator.space.conditions.get(name, {})
-        if value not in values or any(chosen.params.get(other) not in allowed for other, allowed in needs.items()):
-            continue
-        place = values.index(value)
-        if isinstance(value, int) and not isinstance(value, bool):
-            steps += [(name, values[i]) for i in (place - 1, place + 1) if 0 <= i < len(values)]
-        else:
-            steps += [(name, other) for other in values if other != value]
-    found = [_neighbour(evaluator, chosen, name, other, figure) for name, other in steps[:MOST_NEIGHBOURS]]
-    return tuple(found), len(steps) - len(found)
+def _neighbours(looks: Looks, chosen: Evaluation, figure: str) -> tuple[tuple[Neighbour, ...], int]:
+    """The last ones first, since a second process begins with the first ones."""
+    steps = steps_from(looks.evaluator.space, chosen.params)
+    found = [_neighbour(looks, chosen, name, other, figure) for name, other in reversed(steps[:MOST_NEIGHBOURS])]
+    return tuple(reversed(found)), len(steps) - len(found)
 
 
-def _neighbour(evaluator: Evaluator, chosen: Evaluation, name: str, other: Value, figure: str) -> Neighbour:
-    value = chosen.params[name]
-    try:
-        one = evaluator.assume({**chosen.params, name: other})
-    except Exception as error:  # noqa: BLE001 - a step that cannot be modelled is one step less to tell of
-        return Neighbour(name, value, other, None, None, None, "", False, False, reason_of(error))
+def _neighbour(looks: Looks, chosen: Evaluation, name: str, other: Value, figure: str) -> Neighbour:
+    value, one = chosen.params[name], looks.at({**chosen.params, name: other})
+    if one.measures is None:
+        return Neighbour(name, value, other, None, None, None, "", False, False, one.failure)
     ratio = one.measures[figure] / chosen.measures[figure] if chosen.measures[figure] else None
-    same = one.design.digest() == evaluator.assume(chosen.params).design.digest()
-    used = one.figures.resources.share_of(evaluator.may_use)
-    binding = max(used, key=lambda resource: used[resource])
-    share = used[binding]
-    dies = one.fullest_die or 0.0
-    if share <= 1 < dies:
-        share, binding = dies, DIES
-    elif share <= 1 and one.routing is not None and one.routing.share > 1:
-        share, binding = one.routing.share, ROUTING
-    return Neighbour(name, value, other, one.figures.latency, ratio, share, binding, one.feasible, same)
+    same = one.design == looks.at(chosen.params).design
+    return Neighbour(name, value, other, one.latency, ratio, one.share, one.binding, one.feasible, same)
 
 
 def _pace(chosen: Evaluation) -> list[str]:
@@ -217,21 +196,17 @@ def _bandwidth(evaluator: Evaluator, chosen: Evaluation) -> list[str]:
     return [f"External memory does not bind: {share:.1%} of {most} is taken."]
 
 
-def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[ExplainedTrial]) -> list[str]:
+def _half(looks: Looks, chosen: Evaluation, tried: Sequence[ExplainedTrial]) -> list[str]:
     """What half the latency would cost: the cheapest of the trials and of the same design with more of the device."""
     goal = chosen.figures.latency / 2
     known = [dict(point.figures) for point in tried]
-    amount = amount_of(chosen.params)
-    sizes = evaluator.space.choices.get(amount, ())
-    now = chosen.params.get(amount)
     fastest = chosen.figures.latency
-    for size in sizes[sizes.index(now) + 1 :] if now in sizes else ():
-        try:
-            more = evaluator.assume({**chosen.params, amount: size})
-        except Exception:  # noqa: BLE001 - more lanes than anything could hold, or other: fewer were tried before
+    for params in larger_of(looks.evaluator.space, chosen.params):
+        more = looks.at(params)
+        if more.measures is None:  # more lanes than anything could hold, or other: fewer were tried before
             break
-        known.append(more.measures)
-        if more.figures.latency <= goal:
+        known.append(dict(more.measures))
+        if more.latency <= goal:
             break
     fastest = min([fastest, *(figures["latency_cycles"] for figures in known)])
     halved = [figures for figures in known if figures["latency_cycles"] <= goal]
@@ -239,7 +214,7 @@ def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[ExplainedTri
         return [
             f"Nothing that was modelled takes half the cycles ({goal:,.0f}); the fastest of all takes {fastest:,.0f}."
         ]
-    scale = _scale(evaluator)
+    scale = _scale(looks.evaluator)
     cheapest = min(
         halved, key=lambda figures: (max(figures[f"{n}_share"] * scale[n] for n in scale), figures["latency_cycles"])
     )

@@ -70,7 +70,7 @@ def explore(
     choices = narrow(space.choices, fixed)
     planned = plan(evaluator, choices, sampler, trials, gap, second)
     if second is not None:
-        second.end()  # one trial follows from the others
+        second.rest()  # one trial follows from the others
     study = Study.create_or_load(
         "local", choices, conditions=space.conditions, objectives=goal.objectives, sampler=sampler, seed=seed,
         first=planned.first, meaning=evaluator.means,

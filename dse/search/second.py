@@ -12,7 +12,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
@@ -69,6 +69,20 @@ class ForetoldOf:
     said: Foretold
 
 
+@dataclass(frozen=True)
+class AskedToCall:
+    """Call a module's function with the evaluator and each of these, instead of looking at settings. None is a rest."""
+
+    function: Callable[..., object]
+    calls: tuple[tuple[int, tuple[Any, ...]], ...]
+
+
+@dataclass(frozen=True)
+class AnswerTo:
+    call: int
+    value: object
+
+
 class SecondProcess:
     """Its side of the search. All methods are for one thread."""
 
@@ -85,6 +99,8 @@ class SecondProcess:
         self._jobs = self._sent = self._read = 0
         self._asked: list[tuple[int, Hashable]] = []
         self._said: dict[tuple[int, Hashable], Foretold] = {}
+        self._calls = 0
+        self._answers: dict[int, object] = {}
 
     @staticmethod
     def start() -> SecondProcess | None:
@@ -130,11 +146,7 @@ class SecondProcess:
     @property
     def takes_more(self) -> bool:
         """It is at work, and has read what it was asked."""
-        self._receive()
-        if self._alive and self._ready and self._job is not None:
-            self._send(self._job)
-            self._job = None
-        return self._alive and self._ready and self._sent - self._read < self._UNREAD
+        return self._at_work() and self._sent - self._read < self._UNREAD
 
     def look_at(self, settings: Sequence[tuple[Hashable, Params]], base: Params, below: Rank) -> None:
         """Look at these next instead of those before. Those that are better than `below` are looked at closely."""
@@ -153,7 +165,36 @@ class SecondProcess:
         self._receive()
         return self._said.get((self._jobs, key))
 
-    def _send(self, what: AskedAbout | AskedNext) -> None:
+    def call(self, function: Callable[..., object], calls: Sequence[tuple[Any, ...]]) -> range:
+        """Work these out, in this order, with the evaluator before each. Numbers to ask for the answers by.
+
+        There are none where it is not at work yet, or no more.
+        """
+        if not self._at_work():
+            return range(0)
+        numbers = range(self._calls, self._calls + len(calls))
+        self._calls += len(calls)
+        self._send(AskedToCall(function, tuple(zip(numbers, calls, strict=True))))
+        return numbers
+
+    def answer(self, number: int) -> object:
+        """None where there is none by now."""
+        self._receive()
+        return self._answers.get(number)
+
+    def rest(self) -> None:
+        """What it was to look at is not wanted any more."""
+        if self._at_work():
+            self._send(AskedToCall(_nothing, ()))
+
+    def _at_work(self) -> bool:
+        self._receive()
+        if self._alive and self._ready and self._job is not None:
+            self._send(self._job)
+            self._job = None
+        return self._alive and self._ready
+
+    def _send(self, what: AskedAbout | AskedNext | AskedToCall) -> None:
         try:
             self._connection.send(what)
         except _GONE:
@@ -162,14 +203,21 @@ class SecondProcess:
     def _receive(self) -> None:
         try:
             while self._alive and self._connection.poll():
-                answer: ForetoldOf | None = self._connection.recv()
+                answer: ForetoldOf | AnswerTo | None = self._connection.recv()
                 if answer is None:
                     self._ready = True
+                    continue
+                if isinstance(answer, AnswerTo):
+                    self._answers[answer.call] = answer.value
                     continue
                 self._read = max(self._read, answer.batch)
                 self._said[self._asked[answer.setting]] = answer.said
         except _GONE:
             self._alive = False
+
+
+def _nothing() -> None:
+    """What is called of it when it rests."""
 
 
 @contextmanager

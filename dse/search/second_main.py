@@ -1,4 +1,4 @@
-"""The second process of a search (`second.py`): it looks at the settings that it was asked for last.
+"""The second process of a search (`second.py`): it does what it was asked for last.
 
     python -P -m penstock.dse.search.second_main CONNECTION PARENT
 
@@ -33,25 +33,31 @@ def main(arguments: list[str]) -> int:
 def _serve(connection: Connection) -> None:
     from penstock.compiler.collecting import seldom_collected
     from penstock.dse.evaluation.evaluate import Evaluator
-    from penstock.dse.search.second import AskedAbout, AskedNext, ForetoldOf
+    from penstock.dse.search.second import AnswerTo, AskedAbout, AskedNext, AskedToCall, ForetoldOf
     from penstock.dse.search.worth import foretell
 
     connection.send(None)  # its modules are there
     evaluator: Evaluator | None = None
-    batch: AskedNext | None = None
+    asked: AskedAbout | AskedNext | AskedToCall | None = None
     left = deque[int]()
     with seldom_collected():
         while True:
-            while evaluator is None or batch is None or not left or connection.poll():
-                asked: AskedAbout | AskedNext = connection.recv()
+            while evaluator is None or not left or connection.poll():
+                asked = connection.recv()
                 if isinstance(asked, AskedAbout):
-                    evaluator, batch = asked.evaluator(), None
-                else:
-                    batch, left = asked, deque(range(len(asked.changes)))
-            number, changed = batch.changes[left.popleft()]
-            connection.send(
-                ForetoldOf(batch.number, number, foretell(evaluator, {**batch.base, **changed}, batch.below))
-            )
+                    evaluator, left = asked.evaluator(), deque[int]()
+                elif isinstance(asked, AskedNext):
+                    left = deque(range(len(asked.changes)))
+                elif asked is not None:
+                    left = deque(range(len(asked.calls)))
+            place = left.popleft()
+            if isinstance(asked, AskedNext):
+                number, changed = asked.changes[place]
+                said = foretell(evaluator, {**asked.base, **changed}, asked.below)
+                connection.send(ForetoldOf(asked.number, number, said))
+            elif isinstance(asked, AskedToCall):
+                call, arguments = asked.calls[place]
+                connection.send(AnswerTo(call, asked.function(evaluator, *arguments)))
 
 
 if __name__ == "__main__":

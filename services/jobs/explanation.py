@@ -20,6 +20,7 @@ from penstock.compiler.package.report_search import (
 from penstock.dse.bounds.bound import lower_bound
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.explaining.looks import Looks
 from penstock.dse.explaining.picture import sensitivity_svg
 from penstock.dse.explaining.sensitivity import ExplainedTrial, explain
 from penstock.dse.rungs.error import Correction, RungError, errors_of
@@ -42,10 +43,14 @@ def explained(
     trials: Sequence[Told] | Sequence[Tried],
     history: History,
     profiles: ProfileUse | None,
+    looks: Looks | None = None,
 ) -> ExplorationReport:
-    """`chosen` is the trial's design as the search had it. What cannot be explained is noted; the design stands."""
+    """`chosen` is the trial's design as the search had it; `looks` may know what is around it.
+
+    What cannot be explained is noted; the design stands.
+    """
     making = Decorating()
-    why = making.make("why this design", lambda: _why(evaluator, chosen, trials, making), None)
+    why = making.make("why this design", lambda: _why(evaluator, chosen, trials, making, looks), None)
     if why is not None:
         passed = making.make("what was passed over", lambda: passed_over(section), ())
         why = why.model_copy(update={"sentences": (*why.sentences, *passed)})
@@ -141,9 +146,13 @@ def passed_over(section: ExplorationReport) -> list[str]:
 
 
 def _why(
-    evaluator: Evaluator, chosen: Evaluation, trials: Sequence[Told] | Sequence[Tried], making: Decorating
+    evaluator: Evaluator,
+    chosen: Evaluation,
+    trials: Sequence[Told] | Sequence[Tried],
+    making: Decorating,
+    looks: Looks | None,
 ) -> WhyInfo:
-    found = explain(evaluator, chosen, [point for trial in trials if (point := _point(trial)) is not None])
+    found = explain(evaluator, chosen, [point for trial in trials if (point := _point(trial)) is not None], looks)
     return WhyInfo(
         evidence=found.evidence,
         objective=found.objective,

@@ -18,6 +18,7 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.hypervolume import front_share
 from penstock.dse.evaluation.least_room import check_room
 from penstock.dse.evaluation.proving import prove_best
+from penstock.dse.explaining.looks import Looks
 from penstock.dse.finishing.finish import Finished, finish, finish_first
 from penstock.dse.finishing.placement import NO_PLACE
 from penstock.dse.rungs import RUNGS, Bench, Measured, Ranked, rank, rank_beaten, usable
@@ -60,12 +61,17 @@ def choose(
     *,
     progress: Callable[[str], None] = lambda _: None,
     bench: Bench | None = None,
+    likely: Callable[[Evaluation], None] = lambda _: None,
 ) -> Choice:
-    """Rank the best trials by a rung, and finish the first of them that can be placed. At least one is feasible."""
+    """Rank the best trials by a rung, and finish the first of them that can be placed. At least one is feasible.
+
+    `likely` is told which trial will probably be chosen, before that is certain.
+    """
     bench, trials = bench or Bench(progress=progress), prove_best(evaluator, trials)
     evidence, fallback = usable(evidence, evaluator.platform, evaluator.clock_mhz)
     progress(f"ranking the best designs, {evidence}")
     ranked = rank(evaluator, list(trials.values()), evidence, bench)
+    likely(ranked[0].candidate)
     if any(one.beaten for one in ranked):
         try:
             choice = take(evaluator, trials, ranked, evidence, bench, fallback)
@@ -285,12 +291,15 @@ def find_unexplained(
     )  # fmt: skip
     bench = Bench(progress=stage, line=line, fifo_simulations=settings.fifo_simulations)
     evaluations = {t.number: t.evaluation for t in sorted(found.tried, key=lambda t: place_of(t.evaluation))}
-    choice = choose(evaluator, evaluations, evidence, progress=stage, bench=bench)
+    looks = Looks(evaluator, second)
+    choice = choose(
+        evaluator, evaluations, evidence, progress=stage, bench=bench, likely=lambda one: looks.think_of(one.params)
+    )
     section = search_section(found.tried, choice, settings, found.best.evaluation.evidence)
     early = f"the best is within {settings.gap:g} % of the bound" if found.stopped_early else ""
     section = section.model_copy(update={"modelled": found.modelled, "stopped": early})
     chosen, use = evaluations[choice.trial], use_of(bench.profiles.counts)
-    return choice, lambda: explained(section, evaluator, chosen, found.tried, bench.history, use)
+    return choice, lambda: explained(section, evaluator, chosen, found.tried, bench.history, use, looks)
 
 
 def finish_given(

@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.explaining import looks as looks_module
+from penstock.dse.explaining.looks import Looks, around_of, look_at
+from penstock.dse.explaining.sensitivity import explain
 from penstock.dse.search import descent
 from penstock.dse.search.descent import Descended, descend
 from penstock.dse.search.second import SecondProcess, second_process
@@ -99,6 +102,48 @@ def test_what_it_has_said_is_not_modelled_again(watched: Watched, second: Second
     wait_until(lambda: all(second.said(tuple(p[name] for name in sorted(p))) is not None for p in tried))
     assert outcome(descend(other, second=second)) == expected
     assert len(watched.params) < len(tried) / 2
+
+
+def test_a_choice_is_explained_by_what_it_looked_at_ahead(
+    second: SecondProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched, fresh = evaluator(), evaluator()
+    found = descend(searched)
+    assert found is not None
+    chosen = searched.proven(found.best)
+    expected = explain(searched, chosen, [])
+    at_work(second, fresh)
+    looks = Looks(fresh, second)
+    looks.think_of(chosen.params)
+    ahead = around_of(fresh.space, chosen.params)
+    wait_until(lambda: second.answer(len(ahead) - 1) is not None)
+    here: list[Params] = []
+    monkeypatch.setattr(looks_module, "look_at", lambda _, params: here.append(params) or look_at(searched, params))
+    assert explain(fresh, chosen, [], looks) == expected
+    assert not [params for params in here if params in ahead]
+    assert len(ahead) > 4
+
+
+def test_a_choice_is_explained_without_it_when_it_has_died(second: SecondProcess) -> None:
+    here = evaluator()
+    found = descend(here)
+    assert found is not None
+    chosen = here.proven(found.best)
+    at_work(second, here)
+    looks = Looks(here, second)
+    looks.think_of(chosen.params)
+    os.kill(second.pid, signal.SIGKILL)
+    assert explain(here, chosen, [], looks) == explain(here, chosen, [])
+
+
+def test_at_rest_it_does_nothing_more(watched: Watched, second: SecondProcess) -> None:
+    descend(evaluator())
+    at_work(second, evaluator())
+    second.look_at(list(enumerate(watched.params)), watched.params[0], NEVER)
+    second.rest()
+    number = second.call(look_at, [(watched.params[0],)])[0]
+    wait_until(lambda: second.answer(number) is not None)
+    assert second.said(len(watched.params) - 1) is None
 
 
 @pytest.mark.parametrize("batches", [0, 2])
