@@ -20,7 +20,7 @@ _LARGER_AHEAD = 6
 
 
 @dataclass(frozen=True)
-class Look:
+class Looked:
     """What explaining needs of a setting's design; `failure` says why there is none."""
 
     design: str = ""
@@ -41,7 +41,7 @@ class Looks:
         self.evaluator = evaluator
         self._second = second
         self._ahead: dict[tuple[tuple[str, Value], ...], int] = {}
-        self._known: dict[tuple[tuple[str, Value], ...], Look] = {}
+        self._known: dict[tuple[tuple[str, Value], ...], Looked] = {}
 
     def think_of(self, params: Params) -> None:
         """This one will probably be chosen: the second process looks around it meanwhile, and at nothing else."""
@@ -52,20 +52,20 @@ class Looks:
         numbers = self._second.call(look_at, [(one,) for one in around])
         self._ahead = dict(zip(map(_key, around), numbers, strict=False))
 
-    def at(self, params: Params) -> Look:
+    def at(self, params: Params) -> Looked:
         key = _key(params)
         if key not in self._known:
             number = self._ahead.get(key)
             said = self._second.answer(number) if self._second is not None and number is not None else None
-            self._known[key] = said if isinstance(said, Look) else look_at(self.evaluator, params)
+            self._known[key] = said if isinstance(said, Looked) else look_at(self.evaluator, params)
         return self._known[key]
 
 
-def look_at(evaluator: Evaluator, params: Params) -> Look:
+def look_at(evaluator: Evaluator, params: Params) -> Looked:
     try:
         one = evaluator.assume(params)
     except Exception as error:  # noqa: BLE001 - a step that cannot be modelled is one step less to tell of
-        return Look(failure=reason_of(error))
+        return Looked(failure=reason_of(error))
     used = one.figures.resources.share_of(evaluator.may_use)
     binding = max(used, key=lambda resource: used[resource])
     share = used[binding]
@@ -74,7 +74,7 @@ def look_at(evaluator: Evaluator, params: Params) -> Look:
         share, binding = dies, DIES
     elif share <= 1 and one.routing is not None and one.routing.share > 1:
         share, binding = one.routing.share, ROUTING
-    return Look(one.design.digest(), one.figures.latency, dict(one.measures), share, binding, one.feasible)
+    return Looked(one.design.digest(), one.figures.latency, dict(one.measures), share, binding, one.feasible)
 
 
 def steps_from(space: TilingSpace, params: Params) -> list[tuple[str, Value]]:

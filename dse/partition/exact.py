@@ -28,12 +28,13 @@ def partition(
     *,
     balance_weight: float = BALANCE_WEIGHT,
     peak: float = 1.0,
-    effort: float = 0.7,
+    efforts: Sequence[float] = (0.2, 0.7),
     gap: float = 0.005,
 ) -> Partition:
     """The die of everything. `peak` is the largest share of a die's limits that may be used.
 
-    It is within `gap` of the least cost that is possible; `proven` says whether the effort was enough to know.
+    It is within `gap` of the least possible cost if it is `proven`: most of the time would go into proving that.
+    The next of the `efforts` is made only where the one before found nothing.
 
     Where nothing fits, the error says which resource or link is short, and by how much at least.
     """
@@ -48,15 +49,17 @@ def partition(
     model = _Model(graph, site)
     model.minimise_crossing(balance_weight * sum(c.bits for c in graph.connections))
     model.limit(peak)
-    try:
-        found = model.program.solve(effort, gap)
-    except PenstockError as error:
-        if error.code != "solver-failed":
-            raise
-        return greedy_partition(graph, site, peak)  # nothing better was found
-    if found is None:
-        raise _shortage(graph, site, peak, effort)
-    return Partition(site, graph, model.dies(found), "exact", found.proven)
+    for effort in efforts:
+        try:
+            found = model.program.solve(effort, gap)
+        except PenstockError as error:
+            if error.code != "solver-failed":
+                raise
+            continue
+        if found is None:
+            raise _shortage(graph, site, peak, efforts[-1])
+        return Partition(site, graph, model.dies(found), "exact", found.proven)
+    return greedy_partition(graph, site, peak)  # nothing better was found
 
 
 def partition_with_memories(
