@@ -22,6 +22,7 @@ from penstock.compiler.frontend.context import make_context
 from penstock.compiler.program import Program, Signature, read_graph_text
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.space.tiling import Params, Value
+from penstock.dse.support.processors import processors
 
 Rank = tuple[float, ...]
 _MODULE = "penstock.dse.search.second_main"
@@ -105,7 +106,7 @@ class SecondProcess:
     @staticmethod
     def start() -> SecondProcess | None:
         """None where there is one processor, or no process can be started. It is some time until it has its modules."""
-        if not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2:
+        if processors() < 2:
             return None
         ours, its = Pipe()
         with its:

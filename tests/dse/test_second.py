@@ -18,6 +18,7 @@ from penstock.dse.explaining import looks as looks_module
 from penstock.dse.explaining.looks import Looks, around_of, look_at
 from penstock.dse.explaining.sensitivity import explain
 from penstock.dse.search import descent
+from penstock.dse.search import second as second_module
 from penstock.dse.search.descent import Descended, descend
 from penstock.dse.search.second import SecondProcess, second_process
 from penstock.dse.search.worth import foretell
@@ -57,7 +58,7 @@ def outcome(found: Descended | None) -> tuple[object, ...]:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     monkeypatch.setattr(descent, "_MOST_TRIED", SETTINGS)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(second_module, "processors", lambda: 2)
     return Watched(monkeypatch)
 
 
@@ -169,7 +170,7 @@ def test_one_that_dies_costs_no_result(
 
 
 def test_there_is_none_on_one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    monkeypatch.setattr(second_module, "processors", lambda: 1)
     with second_process(wanted=True) as second:
         assert second is None
 
@@ -182,10 +183,10 @@ def test_there_is_none_that_is_not_wanted() -> None:
 def test_a_killed_search_leaves_none_behind() -> None:
     """Killed the hard way, while the second process still looks for its modules."""
     script = (
-        "import os, time\n"
-        "os.sched_getaffinity = lambda _: {0, 1}\n"
-        "from penstock.dse.search.second import SecondProcess\n"
-        "print(SecondProcess.start().pid, flush=True)\n"
+        "import time\n"
+        "from penstock.dse.search import second\n"
+        "second.processors = lambda: 2\n"
+        "print(second.SecondProcess.start().pid, flush=True)\n"
         "time.sleep(600)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as search:
