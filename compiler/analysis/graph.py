@@ -20,6 +20,9 @@ from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.dialects.window import Slide, SlideOp
 from penstock.compiler.errors import PenstockError
 
+FEEDS = "penstock.feeds"
+"""On a result of @main: the name of the input that it is in the next of several calls that one start runs."""
+
 
 @dataclass(frozen=True)
 class TensorOp:
@@ -164,6 +167,16 @@ class Graph:
         terminator = self.function.body.block.last_op
         assert isinstance(terminator, func.ReturnOp)
         return tuple(terminator.arguments)
+
+    @cached_property
+    def fed(self) -> dict[SSAValue, BlockArgument]:
+        """By a returned value, the argument that it is in the next of several calls that one start runs."""
+        by_name = {self.name(argument): argument for argument in self.arguments}
+        found: dict[SSAValue, BlockArgument] = {}
+        for value, described in zip(self.returned, self.function.res_attrs or (), strict=False):
+            if isinstance(given := described.data.get(FEEDS), StringAttr):
+                found[value] = by_name[given.data]
+        return found
 
     def name(self, argument: BlockArgument) -> str:
         return self._attribute(argument, "penstock.name")

@@ -5,10 +5,10 @@ FIFOs carry vector tokens; a block channel hands whole buffers from a writer to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, StringAttr, UnitAttr, VectorType
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, MemRefType, StringAttr, UnitAttr, VectorType
+from xdsl.ir import Attribute, BlockArgument, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
@@ -30,7 +30,8 @@ from penstock.compiler.dialects.formats import NumberFormat
 from penstock.compiler.dialects.itensor_types import LayoutAttr
 from penstock.compiler.layout import Layout
 
-ARGUMENT_KINDS = ("input", "parameter", "output", "buffer")
+CALLS = "calls"
+ARGUMENT_KINDS = ("input", "parameter", "output", "buffer", CALLS)
 ON_CHIP = StringAttr("on_chip")
 """The memory space of an argument that is an array on the chip; others are external memory."""
 
@@ -193,6 +194,10 @@ class TopOp(IRDLOperation):
     `argument_names` and `argument_kinds` describe the block arguments: "input", "parameter" and "output" are the
     host's, "buffer" is a tensor that one group leaves in external memory for a later one. `layouts` says how each
     lies there: a layout, or a unit where it is plain.
+
+    A top whose last argument is of the kind "calls" has a sequencer: one start runs the list of calls that lies there,
+    one after the other. The list is their number, and for each the word at which each of `moved` begins. `feeds` names
+    the input whose memory an output shares, since the next call reads there what this one leaves.
     """
 
     name = "stream.top"
@@ -200,6 +205,8 @@ class TopOp(IRDLOperation):
     argument_names = prop_def(ArrayAttr[StringAttr])
     argument_kinds = prop_def(ArrayAttr[StringAttr])
     layouts = prop_def(ArrayAttr[LayoutAttr | UnitAttr])
+    feeds = opt_prop_def(DictionaryAttr)
+    irdl_options = (ParsePropInAttrDict(),)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), NoTerminator())
     assembly_format = (
@@ -213,6 +220,7 @@ class TopOp(IRDLOperation):
         kinds: ArrayAttr[StringAttr],
         body: Region,
         layouts: Sequence[LayoutAttr | None] | None = None,
+        feeds: Mapping[str, str] | None = None,
     ) -> None:
         given = [None] * len(names) if layouts is None else layouts
         super().__init__(
@@ -221,6 +229,7 @@ class TopOp(IRDLOperation):
                 "argument_names": names,
                 "argument_kinds": kinds,
                 "layouts": ArrayAttr([one or UnitAttr() for one in given]),
+                "feeds": DictionaryAttr({one: StringAttr(name) for one, name in feeds.items()}) if feeds else None,
             },
             regions=[body],
         )
@@ -230,15 +239,48 @@ class TopOp(IRDLOperation):
         found = self.layouts.data[index]
         return found.layout if isinstance(found, LayoutAttr) else None
 
+    @property
+    def calls(self) -> BlockArgument | None:
+        """Where the list of calls lies, if one start runs several."""
+        kinds = self.argument_kinds.data
+        return self.body.block.args[-1] if kinds and kinds[-1].data == CALLS else None
+
+    @property
+    def moved(self) -> tuple[BlockArgument, ...]:
+        """The memories of which each call of a list has another part: inputs and outputs that are used."""
+        described = zip(self.body.block.args, self.argument_kinds, strict=True)
+        return tuple(a for a, kind in described if kind.data in ("input", "output") and a.first_use is not None)
+
+    @property
+    def fed(self) -> dict[str, str]:
+        """By the name of an output, that of the input of the next call that it is."""
+        given = self.feeds.data if self.feeds is not None else {}
+        return {name: text.data for name, text in given.items() if isinstance(text, StringAttr)}
+
     def verify_(self) -> None:
         names, kinds = self.argument_names.data, [k.data for k in self.argument_kinds]
         if not len(names) == len(kinds) == len(self.layouts) == len(self.body.block.args):
             raise VerifyException(f"top {self.sym_name.data}: one name, one kind and one layout an argument")
         if any(k not in ARGUMENT_KINDS for k in kinds):
             raise VerifyException(f"top {self.sym_name.data}: argument kinds {kinds}; use {ARGUMENT_KINDS}")
+        if CALLS in kinds[:-1]:
+            raise VerifyException(f"top {self.sym_name.data}: the list of calls is its last argument, or there is none")
+        self._verify_feeds(dict(zip([n.data for n in names], self.body.block.args, strict=True)))
         for channel in self.body.block.ops:
             if isinstance(channel, StreamOp | BlocksOp):
                 _verify_ends(channel)
+
+    def _verify_feeds(self, arguments: Mapping[str, SSAValue]) -> None:
+        """An output and the input that it feeds are one memory, so they have one form."""
+        if self.feeds is not None and self.calls is None:
+            raise VerifyException(f"top {self.sym_name.data}: outputs feed inputs, and there is no list of calls")
+        layouts = {name.data: layout for name, layout in zip(self.argument_names, self.layouts, strict=True)}
+        for made, given in self.fed.items():
+            one, other = arguments.get(made), arguments.get(given)
+            if one is None or other is None or one.first_use is None or other.first_use is None:
+                raise VerifyException(f"top {self.sym_name.data}: {made} feeds {given}, and both must be in use")
+            if one.type != other.type or layouts[made] != layouts[given]:
+                raise VerifyException(f"top {self.sym_name.data}: {made} lies otherwise than {given}, which it feeds")
 
 
 def _verify_ends(channel: StreamOp | BlocksOp) -> None:

@@ -37,7 +37,7 @@ def run(
             environment.memories[argument] = MemoryCells.holding(argument.type, memories[name.data].copy())
         elif kind.data in ("output", "buffer"):
             environment.memories[argument] = MemoryCells.empty(argument.type)
-        else:
+        elif kind.data != stream.CALLS:
             environment.memories[argument] = MemoryCells.holding(argument.type, memories[name.data])
         if kind.data == "output":
             outputs[name.data] = environment.memories[argument]

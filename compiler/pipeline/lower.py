@@ -134,7 +134,7 @@ class Lowered:
         values = dict(zip((p.name for p in self.program.signature.inputs), self._shaped(inputs), strict=True))
         memories: dict[str, Array] = {}
         for index, (name, kind) in enumerate(zip(self.top.argument_names, self.top.argument_kinds, strict=True)):
-            if kind.data not in ("output", "buffer"):
+            if kind.data not in ("output", "buffer", stream.CALLS):
                 layout = self.top.layout(index)
                 whole = striped_tensor(name.data) if layout and layout.stripe is not None else name.data
                 value = values[whole] if kind.data == "input" else self.padded.params[whole]

@@ -13,8 +13,10 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 
+from penstock.compiler.analysis.graph import FEEDS
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.feeds import feeds_of
 from penstock.compiler.program import Port, Program, Signature
 from penstock.compiler.transforms.canonicalise import quantise, simplify
 from penstock.compiler.transforms.passes import level_of
@@ -39,7 +41,19 @@ def share_layers(program: Program, weight_bits: int | None) -> Program:
     own = [n for n in first.params if any(not _same(first.params[n], o.params[n]) for o in prepared[1:])]
     weights = tuple({name: one.params[name] for name in own} for one in prepared)
     shared = replace(first, samples=program.samples, layers=replace(layers, weights=weights))
-    return weights_as_inputs(shared if weight_bits is None else quantise(shared, weight_bits))
+    return mark_feeds(weights_as_inputs(shared if weight_bits is None else quantise(shared, weight_bits)))
+
+
+def mark_feeds(program: Program) -> Program:
+    """Where the host does nothing between layers, results of @main say which input of the next layer they are."""
+    ports = feeds_of(program).ports
+    if not ports:
+        return program
+    module = program.module.clone()
+    (main,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
+    said = [{FEEDS: StringAttr(ports[i])} if i in ports else {} for i in range(len(program.signature.outputs))]
+    main.res_attrs = ArrayAttr(map(DictionaryAttr, said))
+    return program.with_module(module)
 
 
 def weights_as_inputs(program: Program) -> Program:

@@ -219,9 +219,14 @@ class KernelPlanner:
     # -- external memory
 
     def _lay_out(self, value: SSAValue, order: Order) -> None:
-        """The first stream of a tensor decides how it lies in external memory; a ROM's does not lie there."""
+        """The first stream of a tensor decides how it lies in external memory; a ROM's does not lie there.
+
+        What the call before leaves is written through one port, and so is read through one.
+        """
         if value not in self.tensors.layouts:
-            self.tensors.layouts[value] = self._layout(order, self.tensors.ports_for(self.paces.get(value, 0.0)))
+            fed = value in self.graph.fed.values()
+            stripes = 1 if fed else self.tensors.ports_for(self.paces.get(value, 0.0))
+            self.tensors.layouts[value] = self._layout(order, stripes)
 
     def _layout(self, order: Order, stripes: int = 1) -> LayoutAttr | None:
         bits = self.tensors.port_bits
@@ -235,9 +240,13 @@ class KernelPlanner:
         return self._made(names.unpack_name(name), Converting(transfer.stream, order), [loaded])
 
     def _store(self, name: str, value: SSAValue) -> None:
-        """A tensor leaves in the order that it is made in, which decides how it lies in external memory."""
-        order = self.made[value]
-        layout = self.tensors.layouts[value] = self._layout(order)
+        """A tensor leaves in the order that it is made in, which decides how it lies in external memory.
+
+        One that is an input of the next call lies as that is read.
+        """
+        order, fed = self.made[value], self.graph.fed.get(value)
+        layout = self.tensors.layouts[fed] if fed is not None and fed in self.tensors.layouts else self._layout(order)
+        self.tensors.layouts[value] = layout
         stream = self.waiting[value, order].pop()
         transfer = self.table.store(order, layout)
         if transfer.stream is not order:

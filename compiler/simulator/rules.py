@@ -35,6 +35,10 @@ class Rules:
     """Writing the start command over a register bus."""
     register_cycles: int
     """Writing one scalar argument over a register bus."""
+    list_entry: int
+    """Once for a list of calls: asking for its first word, which says how many there are."""
+    call_gap: int
+    """From the last word of a call's addresses to its start, and from its end to the first word of the next."""
 
 
 VITIS = Rules(
@@ -50,6 +54,8 @@ VITIS = Rules(
     repeat_overhead=2,
     register_base=13,
     register_cycles=12,
+    list_entry=1,
+    call_gap=4,
 )
 """Vitis HLS' default pipelines, as co-simulation shows them."""
 
@@ -66,6 +72,8 @@ OPEN_RTL = Rules(
     repeat_overhead=0,
     register_base=0,
     register_cycles=0,
+    list_entry=2,
+    call_gap=0,
 )
 """The open route's own SystemVerilog: valid bits, bubbles for missing input, one clock enable for a full output.
 

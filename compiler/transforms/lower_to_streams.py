@@ -12,9 +12,10 @@ from operator import itemgetter
 from typing import ClassVar
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, NoneAttr, StringAttr, TensorType, VectorType
+from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, NoneAttr, StringAttr, TensorType, VectorType, i32
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
+from penstock.compiler.analysis.graph import FEEDS
 from penstock.compiler.analysis.nests import NestFacts, Place
 from penstock.compiler.analysis.packing import layout_of
 from penstock.compiler.design import Design
@@ -22,7 +23,7 @@ from penstock.compiler.dialects import itensor, stream
 from penstock.compiler.dialects.itensor import LayoutAttr
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import tensor_type, vector_type
-from penstock.compiler.names import c_name
+from penstock.compiler.names import Names, c_name
 from penstock.compiler.plan import names
 from penstock.compiler.plan.converter_nests import BLOCKS
 from penstock.compiler.plan.nests import build_part, fifo, memory, roms
@@ -96,9 +97,12 @@ class _Lowering:
                 body = Region(Block(write_nests([one for _, one in sorted(nests, key=itemgetter(0))], self.places)))
                 loading.append(stream.TaskOp(port, names.shared_port_name(port), body, number))
             self.tasks[before:before] = loading  # C++ runs tasks in this order: loads come before their readers
+        feeds = {} if platform.has_array_arguments else self._feeds()
+        if feeds:
+            self._list_of_calls()
         self.top.add_ops([*self.channels, *self.tasks])
         taken, kinds = (ArrayAttr([StringAttr(s) for s in texts]) for texts in (self.top_names, self.top_kinds))
-        return ModuleOp([stream.TopOp(self.top_name, taken, kinds, Region(self.top), self.top_layouts)])
+        return ModuleOp([stream.TopOp(self.top_name, taken, kinds, Region(self.top), self.top_layouts, feeds)])
 
     def _channel(self, end: Stream) -> None:
         kind, name = end.order.kind, end.channel
@@ -181,6 +185,39 @@ class _Lowering:
         argument.name_hint = c_name(name)
         self.places[place] = argument
         return place
+
+    # -- several calls by one start
+
+    def _feeds(self) -> dict[str, str]:
+        """Outputs by the inputs that they feed; none where one of them lies otherwise than it is read."""
+        by_name = {name: index for index, name in enumerate(self.top_names)}
+        found: dict[str, str] = {}
+        for index, described in enumerate(self.function.res_attrs or ()):
+            if (given := described.data.get(FEEDS)) is None:
+                continue
+            assert isinstance(given, StringAttr)
+            made = by_name[names.result_name(index)]
+            if (read := by_name.get(given.data)) is None:  # a tensor in several banks
+                return {}
+            ends = self.top.args[made], self.top.args[read]
+            if (
+                any(end.first_use is None for end in ends)
+                or ends[0].type != ends[1].type
+                or self.top_layouts[made] != self.top_layouts[read]
+            ):
+                return {}
+            found[self.top_names[made]] = given.data
+        return found
+
+    def _list_of_calls(self) -> None:
+        """The last argument: how many calls there are, and where each of their memories begins."""
+        described = zip(self.top.args, self.top_kinds, strict=True)
+        moved = sum(kind in ("input", "output") and a.first_use is not None for a, kind in described)
+        self.top_names.append(Names(self.top_names).take(stream.CALLS))
+        self.top_kinds.append(stream.CALLS)
+        self.top_layouts.append(None)
+        argument = self.top.insert_arg(MemRefType(i32, (1 + moved,)), len(self.top.args))
+        argument.name_hint = stream.CALLS
 
     def _name(self, argument: SSAValue) -> str:
         return self._attribute(argument, "penstock.name")

@@ -87,9 +87,9 @@ class _Writer:
         kind = FunctionType.from_lists([a.type for a in block.args], [v.type for v in outputs])
         assert old.arg_attrs is not None
         arguments = self._with_layouts(list(old.arg_attrs), old.body.block.args)
-        results = None  # nothing to say prints, and so parses, otherwise than an empty list
+        results = old.res_attrs  # nothing to say prints, and so parses, otherwise than an empty list
         if any(self.plan.layouts.get(v) for v in self.graph.returned):
-            results = self._with_layouts([DictionaryAttr({})] * len(outputs), self.graph.returned)
+            results = self._with_layouts(list(results or [DictionaryAttr({})] * len(outputs)), self.graph.returned)
         return ModuleOp([func.FuncOp("main", kind, Region(block), arg_attrs=arguments, res_attrs=results)])
 
     def _type(self, value: SSAValue) -> Attribute:

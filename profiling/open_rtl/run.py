@@ -148,7 +148,8 @@ class _Plan:
         wanted = [p.name for p in self.design.ports if p.kind == "stream_in"] + [
             n for n in self.stores if self._filled(n)
         ]
-        if sorted(wanted) != sorted(self.inputs):
+        fed = [name for name in self.stores if self._read(name) and self._written(name) and name in self.inputs]
+        if sorted([*wanted, *fed]) != sorted(self.inputs):
             raise PenstockError(
                 code="rtl-inputs", what=f"data was given for {sorted(self.inputs)}", where=self.design.top,
                 limit=f"the core takes {sorted(wanted)}", hint="give one array for each input stream and memory",
@@ -176,7 +177,7 @@ class _Plan:
         for name, ports in self.stores.items():
             numbers[name] = len(numbers) + 1
             source = "-"
-            if self._filled(name):
+            if name in self.inputs:
                 source = f"m{numbers[name]}.in"
                 (folder / source).write_bytes(self._memory(name, ports[0]))
             output = f"m{numbers[name]}.out" if self._written(name) else "-"

@@ -98,6 +98,43 @@ def residuals() -> Model:
     return _made(lambda: nn.Sequential(*(Residual() for _ in range(LAYERS))), torch.linspace(-1, 1, 32).view(4, WIDTH))
 
 
+def chain() -> Model:
+    """Four layers of which each takes what the one before it answers."""
+    return _made(lambda: nn.Sequential(*(Residual() for _ in range(4))), torch.linspace(-1, 1, 16).view(2, WIDTH))
+
+
+class Halved(nn.Module):
+    """The host computes between its layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Residual() for _ in range(LAYERS))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            x = block(x * 0.5)
+        return x
+
+
+class Apart(nn.Module):
+    """Its layers do not follow each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Residual() for _ in range(LAYERS))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([block(x) for block in self.blocks]).sum(0)
+
+
+def halved() -> Model:
+    return _made(Halved, torch.linspace(-1, 1, 16).view(2, WIDTH))
+
+
+def apart() -> Model:
+    return _made(Apart, torch.linspace(-1, 1, 16).view(2, WIDTH))
+
+
 def decoder() -> Model:
     return _made(lambda: nn.Sequential(Attention(), Attention(), nn.Linear(WIDTH, 3)), torch.linspace(-1, 1, 8)[None])
 

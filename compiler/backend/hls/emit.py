@@ -15,7 +15,7 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.backend.hls.circles import circles_of
 from penstock.compiler.backend.hls.link import LinkTarget, link_files
 from penstock.compiler.backend.hls.notes import Notes
-from penstock.compiler.backend.hls.ports import BorderShapes, TopPort, interface_of, ports_of
+from penstock.compiler.backend.hls.ports import BorderShapes, TopPort, interface_of, moved_ports, ports_of
 from penstock.compiler.backend.hls.top_cpp import top_cpp
 from penstock.compiler.backend.hls.weights_cpp import weights_header
 from penstock.compiler.dialects import stream
@@ -53,9 +53,11 @@ def emit_hls(
     ports = ports_of(top)
     values = {
         "title": title, "top": top.sym_name.data, "ports": ports, "part": part, "clock_ns": clock_ns,
-        "clock_uncertainty": clock_uncertainty, "arguments": _call_arguments(ports),
+        "clock_uncertainty": clock_uncertainty,
+        "arguments": [_handed(port, port.argument, _array(port, ports)) for port in ports],
         "bench_arguments": _bench_arguments(ports),
         "arrays": {port.argument: _array(port, ports) for port in ports}, "threads": bool(circles_of(top)),
+        **_of_a_list(top, ports),
     }  # fmt: skip
     files: dict[Path, str] = {
         hls / "penstock_top.cpp": top_cpp(top, ports, title, notes or {}, link.dies if link else {}),
@@ -78,7 +80,8 @@ def emit_hls(
         path.write_text(text)
     for port in ports:
         if port.kind == "parameter" and parameters is not None:
-            data = np.ascontiguousarray(parameters[port.tensor].astype(port.dtype))
+            numbers = _one_call(port) if port.is_calls else parameters[port.tensor]
+            data = np.ascontiguousarray(numbers.astype(port.dtype))
             data = pack(data, port.layout) if port.layout else data
             (packed / f"{port.argument}.bin").write_bytes(data.tobytes())
     if not any(packed.iterdir()):
@@ -86,14 +89,31 @@ def emit_hls(
     return tuple(files)
 
 
-def _call_arguments(ports: Sequence[TopPort]) -> list[str]:
-    """What the C interface hands to the top: the host's arrays where they are words already, else copies of them."""
-    return [
-        f"static_cast<{port.pointer}>({_array(port, ports)})" if port.is_native and port.kind != "buffer"
-        else f"{port.argument}.data()" if port.pointer.endswith(" *")
-        else f"reinterpret_cast<{port.pointer}>({port.argument}.data())"
-        for port in ports
-    ]  # fmt: skip
+def _of_a_list(top: stream.TopOp, ports: Sequence[TopPort]) -> dict[str, Any]:
+    """What the C interface to a list of calls is made of: an output that feeds an input is one memory with it."""
+    arrays = {port.argument: _array(port, ports) for port in ports}
+    arrays |= {port.feeds: _array(port, ports) for port in ports if port.feeds is not None}
+    names = [port.feeds or port.argument for port in ports]
+    return {
+        "calls": top.calls is not None,
+        "places": {port.argument: place for place, port in enumerate(moved_ports(ports))},
+        "sources": arrays,
+        "shared_arguments": [_handed(port, name, arrays[name]) for port, name in zip(ports, names, strict=True)],
+    }
+
+
+def _one_call(port: TopPort) -> Array:
+    """The list of one call, whose memories begin where the host says."""
+    found = np.zeros(port.elements, port.dtype)
+    found[0] = 1
+    return found
+
+
+def _handed(port: TopPort, name: str, array: str) -> str:
+    """What the C interface hands to the top: the host's array where it is words already, else a copy of it."""
+    if port.is_native and port.kind != "buffer":
+        return f"static_cast<{port.pointer}>({array})"
+    return f"{name}.data()" if port.pointer.endswith(" *") else f"reinterpret_cast<{port.pointer}>({name}.data())"
 
 
 def _bench_arguments(ports: Sequence[TopPort]) -> str:

@@ -30,7 +30,17 @@ def banks_of_bundles(ports: Sequence[TopPort], platform: Platform) -> dict[int, 
 
     The memory with the most bandwidth serves first, one bank a bundle; beyond its banks others help, and then
     bundles share: those with the largest tensors have banks to themselves for as long as there are some.
+    Of an output that feeds an input, both bundles are served by the input's bank: they are one buffer.
     """
+    found = _banks_by_bundle(ports, platform)
+    fed = {port.argument: port.axi.bundle.data for port in ports}
+    for port in ports:
+        if port.feeds is not None and fed[port.feeds] in found:
+            found[port.axi.bundle.data] = found[fed[port.feeds]]
+    return found
+
+
+def _banks_by_bundle(ports: Sequence[TopPort], platform: Platform) -> dict[int, str]:
     banks = [bank for memory in sorted(platform.memories, key=lambda m: -m.gb_s) for bank in _banks(memory, platform)]
     bundles = sorted({port.axi.bundle.data for port in ports})
     if len(bundles) <= len(banks) or not banks:

@@ -22,6 +22,8 @@ class CppNames:
     values: Mapping[SSAValue, str]
     roms: Mapping[SSAValue, str]
     kernels: Mapping[int, str]
+    one_call: str
+    """The function that a list of calls runs, where there is one."""
 
 
 def cpp_names(top: stream.TopOp) -> CppNames:
@@ -36,7 +38,7 @@ def cpp_names(top: stream.TopOp) -> CppNames:
         elif isinstance(op, stream.BlocksOp):
             found[op.result] = names.take(c_name(op.sym_name.data), _of_block)
     for argument, name in zip(top.body.block.args, top.argument_names, strict=True):
-        if argument.first_use is not None:
+        if argument.first_use is not None or argument is top.calls:
             safe = c_name(name.data)
             found[argument] = names.take(f"{safe}_arg" if _LOCAL.fullmatch(safe) else safe)
     roms: dict[SSAValue, str] = {}
@@ -45,7 +47,7 @@ def cpp_names(top: stream.TopOp) -> CppNames:
             if isinstance(op, stream.RomOp):  # one array a reader, so that each task can cut it as it needs
                 roms[op.result] = names.take(f"{task.sym_name.data}__{c_name(op.parameter.data)}")
     groups = sorted({task.group.data for task in tasks})
-    return CppNames(found, roms, {group: names.take(f"kernel_{group}") for group in groups})
+    return CppNames(found, roms, {group: names.take(f"kernel_{group}") for group in groups}, names.take("one_call"))
 
 
 def _of_block(name: str) -> tuple[str, str]:

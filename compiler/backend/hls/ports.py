@@ -46,6 +46,10 @@ class TopPort:
     reads: bool
     writes: bool
     index: int
+    feeds: str | None = None
+    """Of an output that the next call of a list reads: the argument whose memory it shares."""
+    is_calls: bool = False
+    """Whether the list of calls lies there. It is among the parameters: without another list there is one call."""
 
     @property
     def axi(self) -> AxiAttr:
@@ -117,6 +121,8 @@ class TopPort:
         where = f", tiles of {_times(layout.tile)} in words of {_times(layout.word)}" if layout else ""
         if layout is not None and layout.stripe is not None:
             where += f", share {layout.stripe} of {layout.stripes}"
+        if self.is_calls:
+            return f"how many calls to run, and for each the first word of every input and output: {_times(self.shape)}"
         return f"{self.kind} {self.name}: {_times(self.shape)} x {self.dtype}{where}"
 
 
@@ -128,11 +134,16 @@ def ports_of(top: stream.TopOp) -> tuple[TopPort, ...]:
     ports: list[TopPort] = []
     met: Counter[str] = Counter()
     names = cpp_names(top).values
+    described = zip(top.argument_names, top.body.block.args, strict=True)
+    called = {name.data: names[value] for name, value in described if value in names}
+    fed = {made: called[given] for made, given in top.fed.items()}
     arguments = zip(top.body.block.args, top.argument_names, top.argument_kinds, interfaces_of(top), strict=True)
     for index, (value, name, kind, interface) in enumerate(arguments):
         memory, layout = memref_type(value), top.layout(index)
-        met[kind.data] += not (layout and layout.stripe)  # the shares of all banks are one tensor
-        if value.first_use is None:
+        is_calls = value is top.calls
+        side = "parameter" if is_calls else kind.data
+        met[side] += not (layout and layout.stripe)  # the shares of all banks are one tensor
+        if value.first_use is None and value is not top.calls:
             continue
         element, lanes = memory.element_type, tuple[int, ...]()
         if (word := word_of(memory)) is not None:
@@ -140,11 +151,12 @@ def ports_of(top: stream.TopOp) -> tuple[TopPort, ...]:
         packed = (*memory.get_shape(), *lanes)
         uses = [use.operation for use in value.uses]
         port = TopPort(
-            value, name.data, kind.data, cpp_type(element), number_type(element), prod(lanes),
+            value, name.data, side, cpp_type(element), number_type(element), prod(lanes),
             _logical_shape(packed, layout), packed, layout,
             names[value], interface,
-            any(isinstance(op, nest.LoadOp) for op in uses), any(isinstance(op, nest.StoreOp) for op in uses),
-            met[kind.data] - 1,
+            is_calls or any(isinstance(op, nest.LoadOp) for op in uses),
+            any(isinstance(op, nest.StoreOp) for op in uses),
+            met[side] - 1, fed.get(name.data), is_calls,
         )  # fmt: skip
         ports.append(port)
     return tuple(ports)
@@ -185,7 +197,20 @@ def interface_of(top: stream.TopOp, ports: Sequence[TopPort], valid: BorderShape
     sides = {"inputs": "input", "parameters": "parameter", "outputs": "output"}
     sorted_ports = {side: [describe(p) for p in ports if p.kind == kind] for side, kind in sides.items()}
     buffers = [describe(p) for p in ports if p.kind == "buffer"]
-    return {"top": top.sym_name.data, **sorted_ports, **({"buffers": buffers} if buffers else {})}
+    calls = [
+        {"argument": p.argument, "moved": [o.argument for o in moved_ports(ports)],
+         "feeds": {o.argument: o.feeds for o in ports if o.feeds is not None}}
+        for p in ports if p.is_calls
+    ]  # fmt: skip
+    return {
+        "top": top.sym_name.data, **sorted_ports, **({"buffers": buffers} if buffers else {}),
+        **({"calls": calls[0]} if calls else {}),
+    }  # fmt: skip
+
+
+def moved_ports(ports: Sequence[TopPort]) -> list[TopPort]:
+    """The memories whose beginnings a list of calls says, in its order."""
+    return [port for port in ports if port.kind in ("input", "output")]
 
 
 def _times(shape: Sequence[int]) -> str:

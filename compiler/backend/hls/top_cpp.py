@@ -15,11 +15,11 @@ from penstock.compiler.backend.hls import pragmas
 from penstock.compiler.backend.hls.arrays_cpp import memory_declaration
 from penstock.compiler.backend.hls.circles import Circle, circles_of
 from penstock.compiler.backend.hls.lines import CppLines
-from penstock.compiler.backend.hls.names_cpp import cpp_names
+from penstock.compiler.backend.hls.names_cpp import CppNames, cpp_names
 from penstock.compiler.backend.hls.nest_cpp import NestCpp
 from penstock.compiler.backend.hls.nest_values import is_single_slot
 from penstock.compiler.backend.hls.notes import LEGEND, Notes, task_head, task_table
-from penstock.compiler.backend.hls.ports import TopPort
+from penstock.compiler.backend.hls.ports import TopPort, moved_ports
 from penstock.compiler.backend.hls.token_cpp import stream_declaration, stream_parameter
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.injected import Injected, injected_of
@@ -95,7 +95,7 @@ class _TopEmitter:
             for group, members in groups.items():
                 self._kernel(given.kernels[group], members, channels)
                 out.add("")
-        self._top(tasks, groups, given.kernels, channels)
+        self._top(tasks, groups, given, channels)
         return "\n".join(out.text) + "\n"
 
     def _file_head(self, tasks: Sequence[stream.TaskOp]) -> None:
@@ -113,20 +113,53 @@ class _TopEmitter:
         self,
         tasks: Sequence[stream.TaskOp],
         groups: dict[int, list[stream.TaskOp]],
-        kernels: Mapping[int, str],
+        given: CppNames,
         channels: Sequence[ChannelDeclaration],
     ) -> None:
-        out = self.out
+        out, calls = self.out, self.top.calls
+        if calls is not None:
+            out.add("// One call of a list: all that the accelerator computes.")
+            with out.function(f"static void {given.one_call}", self._signature(self._but(calls))):
+                self._body(tasks, groups, given, channels)
+            out.add("")
         out.add(
             "// The accelerator. Its memories:", *(f"//   {p.argument}: {p.describe()}" for p in self.ports.values())
         )
         with out.function(f'extern "C" void {self.top.sym_name.data}', self._signature(list(self.ports))):
             out.add(*pragmas.interface(list(self.ports.values())))
-            if len(groups) == 1:
-                self._dataflow(tasks, channels)
+            if calls is None:
+                self._body(tasks, groups, given, channels)
             else:
-                for group, members in groups.items():
-                    out.add(f"{kernels[group]}({', '.join(self.names[v] for v in self._memories(members))});")
+                self._sequencer(given.one_call, calls)
+
+    def _body(
+        self,
+        tasks: Sequence[stream.TaskOp],
+        groups: dict[int, list[stream.TaskOp]],
+        given: CppNames,
+        channels: Sequence[ChannelDeclaration],
+    ) -> None:
+        if len(groups) == 1:
+            self._dataflow(tasks, channels)
+            return
+        for group, members in groups.items():
+            arguments = ", ".join(self.names[v] for v in self._memories(members))
+            self.out.add(f"{given.kernels[group]}({arguments});")
+
+    def _sequencer(self, one_call: str, calls: SSAValue) -> None:
+        """Call after call: where its memories begin is read first. A call begins when the one before it has ended."""
+        out, where = self.out, self.names[calls]
+        moved = {port.value: place for place, port in enumerate(moved_ports(list(self.ports.values())))}
+        out.add(f"const int count0 = {where}[0];")
+        with out.block("for (int call0 = 0; call0 < count0; ++call0)"):
+            out.add(f"int base0[{len(moved)}];", pragmas.lanes_in_parallel("base0"))
+            with out.block(f"for (int move0 = 0; move0 < {len(moved)}; ++move0)"):
+                out.add("#pragma HLS PIPELINE II=1", f"base0[move0] = {where}[1 + call0 * {len(moved)} + move0];")
+            begins = [self.names[v] + (f" + base0[{moved[v]}]" if v in moved else "") for v in self._but(calls)]
+            out.add(f"{one_call}({', '.join(begins)});")
+
+    def _but(self, calls: SSAValue) -> list[SSAValue]:
+        return [value for value in self.ports if value is not calls]
 
     def _kernel(self, name: str, tasks: Sequence[stream.TaskOp], channels: Sequence[ChannelDeclaration]) -> None:
         """One kernel of several: its own channels inside, memories as arguments."""

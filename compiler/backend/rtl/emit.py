@@ -11,11 +11,12 @@ from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.banks import accesses_of
 from penstock.compiler.arrays import Array
-from penstock.compiler.backend.rtl.design import RtlDesign
+from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
 from penstock.compiler.backend.rtl.equal_tasks import EqualTasks
 from penstock.compiler.backend.rtl.injected_sv import emit_injected
 from penstock.compiler.backend.rtl.ports import External, external_of
 from penstock.compiler.backend.rtl.primitives.registry import source
+from penstock.compiler.backend.rtl.sequencer_sv import LIST_BITS, sequenced_ports, sequencer_sv
 from penstock.compiler.backend.rtl.task_sv import TaskModule, emit_task, met_channels
 from penstock.compiler.backend.rtl.top_sv import TopEmitter
 from penstock.compiler.dialects import stream
@@ -36,10 +37,13 @@ def emit_rtl(
     top: str = "penstock_core",
     tasks: Collection[str] | None = None,
     depths: Mapping[str, int] | None = None,
+    calls: int = 0,
+    slots: Mapping[str, int] | None = None,
 ) -> RtlDesign:
     """The core of a design, or of some of its tasks: what connects these to others becomes stream ports.
 
-    `depths` are FIFO depths that differ from the module's.
+    `depths` are FIFO depths that differ from the module's. With `calls` it has a sequencer that runs lists of up to so
+    many; `slots` says how many tensors then lie in each memory, by argument.
     """
     if not library.flushing:
         raise PenstockError(
@@ -51,7 +55,8 @@ def emit_rtl(
     chosen = _with_neighbours(every, tasks) if tasks is not None else every
     names, external = _names(whole, chosen)
     modules = _modules(chosen, library, parameters, names, external)
-    emitter = TopEmitter(top, whole, modules, names, external, dict(depths or {}))
+    inside = f"{top}_one_call" if calls else top
+    emitter = TopEmitter(inside, whole, modules, names, external, dict(depths or {}))
     text = emitter.emit()
     sources: dict[str, str] = {}
     for one in modules:
@@ -59,12 +64,32 @@ def emit_rtl(
             sources |= {name: source(name) for name in core.files}
     for one in modules:
         sources |= {f"{name}.sv": table for name, table in one.tables.items()}
-    own = {**{f"{m.module}.sv": m.text for m in modules if m.text}, f"{top}.sv": text}
+    own = {**{f"{m.module}.sv": m.text for m in modules if m.text}, f"{inside}.sv": text}
+    ports = tuple(emitter.ports)
+    if calls:
+        ports, own[f"{top}.sv"] = _sequenced(whole, top, inside, ports, calls, slots or {})
     for name in ("penstock_fifo", "penstock_blocks", "penstock_ram", "penstock_rom"):
         if any(f"{name} #" in one for one in own.values()):
             sources[f"{name}.sv"] = _MODULES.joinpath(f"{name}.sv").read_text()
     data = {name: text for one in modules for name, text in one.data.items()}
-    return RtlDesign(top, {**sources, **own}, data, tuple(emitter.ports))
+    return RtlDesign(top, {**sources, **own}, data, ports)
+
+
+def _sequenced(
+    whole: stream.TopOp, top: str, core: str, inner: tuple[RtlPort, ...], calls: int, slots: Mapping[str, int]
+) -> tuple[tuple[RtlPort, ...], str]:
+    """The ports and the text of the sequencer around a core."""
+    if whole.calls is None:
+        raise PenstockError(
+            code="no-call-list", what="the design runs no lists of calls", where=whole.sym_name.data,
+            limit="layers that share it, between which the host does nothing", hint="start each call on its own",
+        )  # fmt: skip
+    names = {value: name.data for value, name in zip(whole.body.block.args, whole.argument_names, strict=True)}
+    moved = [names[value] for value in whole.moved]
+    outer = sequenced_ports(inner, slots, whole.fed)
+    name = Names(port.name for port in inner).take(stream.CALLS)
+    listed = RtlPort(name, "memory_read", LIST_BITS, 1 + calls * len(moved), "i32", names[whole.calls])
+    return (*outer, listed), sequencer_sv(top, core, inner, outer, moved, listed)
 
 
 def _modules(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .backends import Backend, open_backend
+from .calls import CallList
 from .errors import PackageError
 from .generate import Generated, Show, generate
 from .layout import Packed
@@ -92,6 +93,8 @@ class Accelerator:
         """One call for the sake of what the model keeps: nobody wants its answers."""
         if self.layers is None:
             self.run_call(inputs)
+        elif (call_list := self.backend.call_list) is not None:
+            self.layers.graph.run_at_once(inputs, lambda given: self._run_list(call_list, given)[1], answers=False)
         else:
             self.layers.graph.run_layers(inputs, lambda number, values: self._run_one(number, values)[1])
 
@@ -113,6 +116,13 @@ class Accelerator:
     def _run_layers(self, layers: SharedLayers, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]:
         """The accelerator's own numbers for the last layer, and the whole model's answers."""
         exact: list[Array] = []
+        if (call_list := self.backend.call_list) is not None:
+
+            def call_layers(given: list[list[Array | None]]) -> list[list[Array]]:
+                exact[:], answers = self._run_list(call_list, given)
+                return answers
+
+            return exact, layers.graph.run_at_once(inputs, call_layers)
 
         def call(number: int, values: list[Array]) -> list[Array]:
             exact[:], answers = self._run_one(number, values)
@@ -122,25 +132,53 @@ class Accelerator:
 
     def _run_one(self, layer: int, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]:
         """One call with what is held for it: a layer's weights, and its state, which is then kept anew."""
-        states = self.states
-        given = states.enter(layer, inputs) if states else list(inputs)
-        sent, known = self.host.before(given) if self.host else (given, {})
-        whole = states.whole if states else NONE
+        sent, known = self._enter(layer, inputs)
+        whole = self.states.whole if self.states else NONE
         for turn in range(self.host.turns - 1 if self.host else 0):  # a model that keeps state has one
             assert self.host is not None
             sent = self.host.between(turn, known, self.dequantise(self._call(layer, sent, whole)))
         exact = self._call(layer, sent, whole)
+        return exact, self._leave(layer, exact, known)
+
+    def _run_list(
+        self, call_list: CallList, given: Sequence[Sequence[Array | None]]
+    ) -> tuple[list[Array], list[list[Array]]]:
+        """All layers by one start: the accelerator's own numbers for the last of them, and the answers of each."""
+        like = given[0]  # what the layer before gives is no array yet, and none is looked at
+        filled = [[np.zeros_like(of) if v is None else v for v, of in zip(values, like)] for values in given]
+        entered = [self._enter(layer, values) for layer, values in enumerate(filled)]
+        whole = self.states.whole if self.states else NONE
+        numbers = [self._numbers(layer, sent) for layer, (sent, _) in enumerate(entered)]
+        results = [self._in_shape(answer, whole) for answer in call_list(numbers, whole)]
+        answers = [self._leave(layer, exact, entered[layer][1]) for layer, exact in enumerate(results)]
+        return results[-1], answers
+
+    def _enter(self, layer: int, inputs: Sequence[Array]) -> tuple[list[Any], dict[str, Any]]:
+        """What a call of the accelerator is given, and the values that this machine knows of it."""
+        given = self.states.enter(layer, inputs) if self.states else list(inputs)
+        return self.host.before(given) if self.host else (given, {})
+
+    def _leave(self, layer: int, exact: Sequence[Array], known: dict[str, Any]) -> list[Array]:
+        """The answers of a call, whose state is kept."""
+        states = self.states
+        whole = states.whole if states else NONE
         real = [None if i in whole else p.from_accelerator(v) for i, (v, p) in enumerate(zip(exact, self._ports[1]))]
         answers: list[Any] = self.host.after(known, real) if self.host else real
         if states is not None:
             states.keep(layer, exact, answers, known)
             answers = [answer for i, answer in enumerate(answers) if i not in states.outputs]
-        return exact, answers
+        return answers
 
     def _call(self, layer: int, sent: Sequence[Any], whole: frozenset[int]) -> list[Array]:
         """The accelerator's own numbers in its ports' shapes; what is in `whole` stays as it lies in memory."""
+        return self._in_shape(self.backend.call(self._numbers(layer, sent), whole), whole)
+
+    def _numbers(self, layer: int, sent: Sequence[Any]) -> list[Any]:
+        """All inputs of a call in the accelerator's own numbers, a layer's weights among them."""
         numbers = [v if isinstance(v, Packed) else p.to_accelerator(v) for p, v in zip(self._ports[0], sent)]
-        results = self.backend.call(self.layers.inputs(layer, numbers) if self.layers else numbers, whole)
+        return self.layers.inputs(layer, numbers) if self.layers else numbers
+
+    def _in_shape(self, results: Sequence[Array], whole: frozenset[int]) -> list[Array]:
         return [v if i in whole else v.reshape(p.shape) for i, (v, p) in enumerate(zip(results, self._ports[1]))]
 
     def generate(

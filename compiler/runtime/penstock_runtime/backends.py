@@ -13,6 +13,7 @@ import numpy as np
 
 from .board import Serial
 from .build import build_library
+from .calls import CallList, CallLists
 from .errors import PackageError
 from .layout import memory_for, to_memory
 from .package import Package
@@ -35,6 +36,8 @@ class Backend(Protocol):
     """What floats may differ from the interpreter's, of the largest value; 0 where every bit is promised."""
     most_probes: int | None
     """Probes that a self-test runs at most; None for all. A simulated board is slow."""
+    call_list: CallList | None
+    """Runs calls by one start, each with what the one before it left; None where each call is a start of its own."""
 
     def call(self, inputs: Sequence[Any], stays: frozenset[int] = NONE) -> list[Array]: ...
 
@@ -58,7 +61,7 @@ class Emulation:
         interface = package.json("interface.json")
         self._inputs: list[Mapping[str, Any]] = interface["inputs"]
         self._outputs: list[Mapping[str, Any]] = interface["outputs"]
-        self._parameters = [_read_parameter(package.root, p) for p in interface["parameters"]]
+        self._parameters = [(p["argument"], _read_parameter(package.root, p)) for p in interface["parameters"]]
         library = build_library(package)
         try:
             self._function = ctypes.CDLL(str(library)).penstock_csim
@@ -66,19 +69,38 @@ class Emulation:
             raise PackageError(f"{library} cannot be loaded ({error})", "delete it and run again") from error
         self._function.argtypes = [ctypes.POINTER(ctypes.c_void_p)] * 3
         self._function.restype = ctypes.c_int
+        self._lists = CallLists(interface) if "calls" in interface else None
+        self.call_list: CallList | None = None
+        if self._lists is not None:
+            self.call_list = self._call_list
+            self._run_list = ctypes.CDLL(str(library)).penstock_calls
+            self._run_list.argtypes = [ctypes.POINTER(ctypes.c_void_p)] * 3 + [ctypes.c_void_p]
+            self._run_list.restype = ctypes.c_int
         self._lock = threading.Lock()  # the C++ keeps its memories in static storage
 
     def call(self, inputs: Sequence[Any], stays: frozenset[int] = NONE) -> list[Array]:
         arrays = [to_memory(inputs[int(entry["index"])], entry) for entry in self._inputs]
         outputs = [memory_for(entry) for entry in self._outputs]
         with self._lock:
-            status = self._function(_pointers(arrays), _pointers(self._parameters), _pointers(outputs))
-        if status != 0:
-            raise PackageError(f"the emulated accelerator stopped with status {status}", "run --self-test")
+            parameters = [memory for _, memory in self._parameters]
+            status = self._function(_pointers(arrays), _pointers(parameters), _pointers(outputs))
+        _refuse_status(status)
         return [result_of(memory, entry, stays) for memory, entry in zip(outputs, self._outputs)]
 
     def call_all(self, frames: Sequence[Sequence[Any]]) -> list[list[Array]]:
         return [self.call(frame) for frame in frames]
+
+    def _call_list(self, frames: Sequence[Sequence[Any]], stays: frozenset[int]) -> list[list[Array]]:
+        assert self._lists is not None
+        laid = self._lists.lay_out(frames)
+        inputs = [laid.inputs[entry["argument"]] for entry in self._inputs]
+        outputs = [laid.outputs[entry["argument"]] for entry in self._outputs]
+        parameters = [laid.calls if name == self._lists.argument else memory for name, memory in self._parameters]
+        slots = self._lists.slots(laid)
+        with self._lock:
+            status = self._run_list(_pointers(inputs), _pointers(parameters), _pointers(outputs), slots.ctypes.data)
+        _refuse_status(status)
+        return laid.results(stays)
 
     def close(self) -> None:
         """Nothing to release: a loaded library stays until the process ends."""
@@ -111,6 +133,11 @@ def open_backend(name: str | None, package: Package, port: str | None = None) ->
         known = ", ".join(sorted(BACKENDS))
         raise PackageError(f"there is no backend {name!r} in this package", f"choose one of: {known}")
     return BACKENDS[name](package, port)
+
+
+def _refuse_status(status: int) -> None:
+    if status != 0:
+        raise PackageError(f"the emulated accelerator stopped with status {status}", "run --self-test")
 
 
 def _pointers(arrays: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import protocol
+from .calls import CallList
 from .errors import PackageError
 from .layout import to_memory
 from .link import BoardLink, Request, frame_cycles
@@ -29,6 +30,7 @@ class Serial:
     description = "the accelerator on the board at the serial port"
     float_tolerance = 0.0
     most_probes: int | None = 64
+    call_list: CallList | None = None
 
     def __init__(self, package: Package, port: str | None = None) -> None:
         self.document = read_board(package)

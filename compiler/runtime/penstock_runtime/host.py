@@ -8,7 +8,7 @@ operations without side effects are looked up, so that reading a package does no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,6 +23,8 @@ LAYER = "penstock.layer"
 """The operation that stands for a call of the accelerator with one layer's weights."""
 CallLayer = Callable[[int, "list[Array]"], "list[Array]"]
 """Computes the layer of that number."""
+CallLayers = Callable[["list[list[Array | None]]"], "list[list[Array]]"]
+"""Computes all layers, one after the other; None stands for what the layer before gives."""
 _HARMLESS = frozenset({
     "_embedding_bag_forward_only", "_unsafe_view", "all", "argsort", "bucketize", "count_nonzero", "cummax", "cummin",
     "cumprod", "detach", "index_add", "index_copy", "isin", "kthvalue", "lift_fresh_copy", "linear", "logcumsumexp",
@@ -129,14 +131,49 @@ class HostGraph:
         last = max(index for index, node in enumerate(nodes) if node["op"] == LAYER)
         self._run_nodes(nodes[: last + 1], inputs, call_layer)
 
+    def run_at_once(self, inputs: Sequence[Array], call_layers: CallLayers, *, answers: bool = True) -> list[Array]:
+        """As `run_whole`, where all layers are one call: what they need of this machine is computed before, and what
+        needs them after it. Without `answers` only the layers are wanted, for the sake of what they keep."""
+        known = self._entered(inputs)
+        calls: list[Mapping[str, Any]] = []
+        late: list[Mapping[str, Any]] = []
+        missing: set[str] = set()
+        for node in self.document["nodes"]:
+            if node["op"] == LAYER:
+                calls.append(node)
+            elif missing.isdisjoint(_mentioned([node["args"], list(node["kwargs"].values())])):
+                known[node["name"]] = self.apply(node, known)
+                continue
+            else:
+                late.append(node)
+            missing.add(node["name"])
+        given = [
+            [None if missing & set(_mentioned(a)) else self._array(a, known) for a in node["args"]] for node in calls
+        ]
+        for node, answered in zip(calls, call_layers(given)):
+            known[node["name"]] = [self._torch.from_numpy(np.array(value)) for value in answered]
+        if not answers:
+            return []
+        self._run(late, known)
+        results = [known[name] for name in self.document["results"]]
+        return [np.ascontiguousarray(r.numpy()).reshape(p.shape) for r, p in zip(results, self.outputs)]
+
+    def _array(self, argument: Any, known: Mapping[str, Any]) -> Array:
+        return np.ascontiguousarray(self._argument(argument, known).numpy())
+
     def _run_nodes(
         self, nodes: Sequence[Mapping[str, Any]], inputs: Sequence[Array], call_layer: CallLayer
     ) -> dict[str, Any]:
+        known = self._entered(inputs)
+        self._run(nodes, known, call_layer)
+        return known
+
+    def _entered(self, inputs: Sequence[Array]) -> dict[str, Any]:
+        """The values that there are at the beginning."""
         known: dict[str, Any] = {}
         for port, value in zip(self.inputs, inputs):
             known[port.name] = self._torch.from_numpy(np.array(value, port.dtype))
         self._check_look_ups(known)
-        self._run(nodes, known, call_layer)
         return known
 
     def _run(
@@ -145,7 +182,7 @@ class HostGraph:
         with self._torch.no_grad():
             for node in nodes:
                 if node["op"] == LAYER and call_layer is not None:
-                    given = [np.ascontiguousarray(self._argument(a, known).numpy()) for a in node["args"]]
+                    given = [self._array(a, known) for a in node["args"]]
                     answered = call_layer(int(node["number"]), given)
                     known[node["name"]] = [self._torch.from_numpy(np.array(value)) for value in answered]
                     continue
@@ -184,6 +221,14 @@ class HostGraph:
                 raise PackageError(
                     f"input {name!r} has values from {least} to {most}", f"its table has entries 0 to {size - 1}"
                 )
+
+
+def _mentioned(argument: Any) -> list[str]:
+    """The values that an argument is made of."""
+    if isinstance(argument, list):
+        return [name for one in cast("list[Any]", argument) for name in _mentioned(one)]
+    found = cast("dict[str, Any]", argument).get("value") if isinstance(argument, dict) else None
+    return [] if found is None else [str(found)]
 
 
 def compare_whole(ours: Sequence[Array], theirs: Sequence[Array]) -> dict[str, Any]:

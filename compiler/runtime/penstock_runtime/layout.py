@@ -9,7 +9,7 @@ so many memories: `stripe` is which of them this is, and of every word it has ea
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,12 @@ def from_memory(memory: Array, entry: Mapping[str, Any]) -> Array:
         memory = memory.transpose([rank * level + dim for dim in range(rank) for level in range(3)])
     own = tuple(slice(size) for size in entry.get("valid", shape))
     return np.ascontiguousarray(memory.reshape(shape)[own])
+
+
+def in_one_piece(memories: Sequence[Array]) -> list[Array]:
+    """The same memories, one after the other in one: a list of calls then needs no copy of them."""
+    whole = np.stack([memory.reshape(-1) for memory in memories])
+    return [whole[number] for number in range(len(memories))]
 
 
 def _parts(size: int, tile: int, word: int) -> tuple[int, int, int]:

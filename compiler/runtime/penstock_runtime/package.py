@@ -17,7 +17,7 @@ import numpy as np
 
 from .errors import PackageError
 from .host import GRAPH, WHOLE, HostGraph
-from .layout import Packed
+from .layout import Packed, in_one_piece
 from .ports import Array, Port
 from .state import State, States
 from .text import Characters, Tokenizer, TokenizerFile
@@ -176,16 +176,20 @@ class Package:
         graph = HostGraph(document, {name: self._array(path) for name, path in document["values"].items()})
         names = {p.name: index for index, p in enumerate(self.ports()[0])}
         held = {names[name] for name in document["held"]}
+        read = {
+            entry["argument"]: in_one_piece([
+                np.fromfile(self.root / layer["weights"][entry["argument"]], entry["dtype"])
+                for layer in document["layers"]
+            ])
+            for entry in entries if int(entry["index"]) in held
+        }  # fmt: skip
         weights = [
             {
-                index: Packed({
-                    entry["argument"]: np.fromfile(self.root / layer["weights"][entry["argument"]], entry["dtype"])
-                    for entry in entries if int(entry["index"]) == index
-                })
+                index: Packed({e["argument"]: read[e["argument"]][number] for e in entries if int(e["index"]) == index})
                 for index in held
             }
-            for layer in document["layers"]
-        ]  # fmt: skip
+            for number in range(len(document["layers"]))
+        ]
         return SharedLayers(graph, [layer["name"] for layer in document["layers"]], weights)
 
     def states(self) -> States | None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .errors import PackageError
-from .layout import Packed, from_memory, to_memory
+from .layout import Packed, from_memory, in_one_piece, to_memory
 from .ports import Array, Port
 
 NONE: frozenset[int] = frozenset()
@@ -59,6 +59,12 @@ class States:
         """As before the first call."""
         layers = range(len(self.states[0].initial)) if self.states else ()
         self._now = [[self._first(state, layer) for state in self.states] for layer in layers]
+        for number, state in enumerate(self.states):
+            rows = [row[number] for row in self._now]
+            for entry in self._entries(state) if state.stays else ():
+                memories = [row.memories for row in rows if isinstance(row, Packed)]
+                for memory, place in zip(memories, in_one_piece([one[entry["argument"]] for one in memories])):
+                    memory[entry["argument"]] = place
 
     def enter(self, layer: int, passed: Sequence[Any]) -> list[Any]:
         """The inputs of the model's, or of a layer's, call: the states in their places among what is passed."""

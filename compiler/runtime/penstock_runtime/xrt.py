@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .calls import CallList
 from .errors import PackageError
 from .layout import memory_for, to_memory
 from .package import Package
@@ -59,6 +60,7 @@ class Xrt:
     description = "the accelerator on the AMD device, through XRT"
     float_tolerance = 1e-4
     most_probes: int | None = None
+    call_list: CallList | None = None
     """Of the largest value: hardware may round an exponential otherwise than the interpreter does."""
 
     def __init__(self, package: Package, port: str | None = None) -> None:

@@ -1,0 +1,33 @@
+"""Cycles of a list of calls that one start runs: each begins when the one before it has ended.
+
+What a call reads of the one before may be the first or the last that this one wrote, so that none begins earlier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.compiler.simulator.rules import Rules
+
+
+@dataclass(frozen=True)
+class ListCycles:
+    """One call, all of them, and what the sequencer takes besides."""
+
+    calls: int
+    one: int
+    overhead: int
+
+    @property
+    def total(self) -> int:
+        return self.calls * self.one + self.overhead
+
+
+def cycles_of_list(one: int, calls: int, moved: int, rules: Rules, read_latency: int) -> ListCycles:
+    """Of calls that take `one` cycles each and have `moved` memories.
+
+    Before a call the sequencer reads a word for each of its memories, a word a cycle, `read_latency` cycles after the
+    first is asked for; before the first call also how many there are.
+    """
+    before = moved + read_latency - 1 + rules.call_gap
+    return ListCycles(calls, one, calls * before + rules.list_entry)
