@@ -33,9 +33,9 @@ class Affine:
             return None
         return Affine(self.const // by, tuple((k, v // by) for k, v in self.terms))
 
-    def extremes(self, trips: Mapping[int, int]) -> tuple[int, int]:
-        """The least and the largest of its values."""
-        ends = [(0, v * (trips[k] - 1)) for k, v in self.terms]
+    def extremes(self, trips: Mapping[int, int], tests: Tests = ()) -> tuple[int, int]:
+        """The least and the largest of its values, in rounds that pass tests."""
+        ends = [(v * first, v * last) for k, v in self.terms for first, last in [_passed_ends(k, trips[k], tests)]]
         return self.const + sum(min(e) for e in ends), self.const + sum(max(e) for e in ends)
 
     def at(self, counters: Mapping[int, int]) -> int:
@@ -100,6 +100,18 @@ class Remainder:
 Tests = tuple[Test, ...]
 """All of them hold."""
 _COUNTED = 1 << 12
+
+
+def _passed_ends(loop: int, trip: int, tests: Tests) -> tuple[int, int]:
+    """The first and the last round of a loop that may pass tests; all of them where none does."""
+    first, last = 0, trip - 1
+    own = [one for one in tests if one.loop == loop and not one.every]
+    for one in sorted(own, key=lambda one: one.comparison == "ne"):
+        first += one.comparison == "ne" and one.value == first
+        last -= one.comparison == "ne" and one.value == last
+        first = max(first, one.value) if one.comparison in ("eq", "ge") else first
+        last = min(last, one.value) if one.comparison in ("eq", "le") else last
+    return (first, last) if first <= last else (0, trip - 1)
 
 
 def rounds_of(start: int, stop: int, step: int) -> int:

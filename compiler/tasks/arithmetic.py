@@ -276,8 +276,6 @@ class Arithmetic(TileValues):
         test = self.value(node.test)
         if isinstance(test, bool):
             return self.value(node.body if test else node.orelse)
-        if isinstance(test, RUNTIME):
-            raise self.error(node, "a condition on values chooses between values", "write where(condition, one, other)")
         return self.chosen(node, test)
 
     def chosen(self, node: ast.IfExp, test: ReadValue) -> ReadValue:

@@ -6,12 +6,13 @@ import ast
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from penstock.compiler.tasks.affine import Affine, Tests, rounds_of
+from penstock.compiler.tasks.affine import Affine, rounds_of
+from penstock.compiler.tasks.conditions import Conditions, as_load
 from penstock.compiler.tasks.expressions import RUNTIME
 from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.source import ProgramText
 from penstock.compiler.tasks.tables import kept_once, table_memory
-from penstock.compiler.tasks.task_expressions import TaskExpressions, arrays_of, written_in
+from penstock.compiler.tasks.task_expressions import arrays_of, written_in
 from penstock.compiler.tasks.tree import (
     Assign,
     For,
@@ -25,7 +26,6 @@ from penstock.compiler.tasks.tree import (
 )
 from penstock.compiler.tasks.values import (
     Builtin,
-    Condition,
     OwnFunction,
     ReadValue,
     StreamArray,
@@ -47,7 +47,7 @@ def elaborate(source: ProgramText, program: TaskProgram, task: TaskDef, place: t
     return _Elaborator(source, program, task, place).run()
 
 
-class _Elaborator(TaskExpressions):
+class _Elaborator(Conditions):
     """Reads statements."""
 
     def run(self) -> TaskBody:
@@ -96,7 +96,7 @@ class _Elaborator(TaskExpressions):
                 self._declare(node, name)
             case ast.AugAssign():
                 self._assign(node, node.target, self.value(
-                    ast.copy_location(ast.BinOp(_as_load(node.target), node.op, node.value), node)
+                    ast.copy_location(ast.BinOp(as_load(node.target), node.op, node.value), node)
                 ))  # fmt: skip
             case ast.For(orelse=[]):
                 self._for(node)
@@ -159,9 +159,11 @@ class _Elaborator(TaskExpressions):
             case ast.Name(id=name):
                 self._assign_name(node, name, value)
             case ast.Tuple():
-                if not isinstance(value, tuple) or len(value) != len(target.elts):
-                    raise self.error(node, "as many names as values must stand here")
-                for one, part in zip(target.elts, value, strict=True):
+                parts = self.settled(self.rows_of(value))
+                if not isinstance(parts, tuple) or len(parts) != len(target.elts):
+                    found = f"{len(parts)} values" if isinstance(parts, tuple) else self.say(value)
+                    raise self.error(node, f"{len(target.elts)} names for {found}", "let as many names stand here")
+                for one, part in zip(target.elts, parts, strict=True):
                     self._assign(node, one, part)
             case ast.Subscript():
                 found = self.value(target.value)
@@ -193,7 +195,7 @@ class _Elaborator(TaskExpressions):
                 raise self.error(
                     node, f"{name!r} is set in a loop without a type", f"declare it before the loop: {name}: int32 = 0"
                 )
-            self.names[name] = value  # a number that is known: a constant of the text
+            self.names[name] = self.settled(value)  # a number that is known: a constant of the text
             self.known_at[name] = depth
             return
         if name not in self.kinds and depth > self.known_at.get(name, depth):
@@ -248,16 +250,9 @@ class _Elaborator(TaskExpressions):
     def _unrolled(self, node: ast.For, items: tuple[ReadValue, ...]) -> None:
         if len(items) > _MOST_UNROLLED:
             raise self.error(node, f"{len(items)} rounds written out", "loop with range()", f"at most {_MOST_UNROLLED}")
-        for item in items:
+        for item in self.settled_items(items):
             self._bind(node.target, item)
             self._statements(node.body)
-
-    def _leave(self) -> None:
-        """Out of a loop or condition: what was known in it alone is not known any more."""
-        self.depth -= 1
-        for name in [name for name, depth in self.known_at.items() if depth > self.depth]:
-            del self.known_at[name]
-            self.names.pop(name, None)
 
     def _bind(self, target: ast.expr, value: ReadValue) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, tuple) and len(target.elts) == len(value):
@@ -292,30 +287,6 @@ class _Elaborator(TaskExpressions):
         body, self.out = tuple(self.out), before
         if body:
             self.out.append(For(loop, trip, name, body, node))
-
-    def _if(self, node: ast.If) -> None:
-        test = self._settle(node.test, lambda e, n: e.value(n))
-        if isinstance(test, bool | int):
-            self._statements(node.body if test else node.orelse)
-            return
-        if not isinstance(test, Condition):
-            raise self.error(
-                node.test, f"the condition is {self.say(test)}, which is not known before a run",
-                "choose between values with where(condition, one, other); loops and grids decide what runs",
-            )  # fmt: skip
-        self._when(test.tests, node.body)
-        if node.orelse:
-            for position, one in enumerate(test.tests):
-                self._when((*test.tests[:position], one.opposite), node.orelse)
-
-    def _when(self, tests: Tests, body: Sequence[ast.stmt]) -> None:
-        before, self.out = self.out, []
-        self.depth += 1
-        self._statements(body)
-        self._leave()
-        inside, self.out = tuple(self.out), before
-        if inside:
-            self.out.append(When(tests, inside))
 
     def _put(self, call: ast.Call) -> None:
         assert isinstance(call.func, ast.Attribute)
@@ -364,17 +335,6 @@ class _Elaborator(TaskExpressions):
             self.names, self.kinds, self.indexed_names = outer_names, outer_kinds, indexed
             self.written_names = written
             self.kinds |= {name: kind for name, kind in made.items() if name.startswith(".")}
-
-
-def _as_load(node: ast.expr) -> ast.expr:
-    """The target of an augmented assignment, as what is read."""
-    match node:
-        case ast.Name():
-            return ast.copy_location(ast.Name(node.id, ast.Load()), node)
-        case ast.Subscript():
-            return ast.copy_location(ast.Subscript(node.value, node.slice, ast.Load()), node)
-        case _:
-            return node
 
 
 class _Rename(ast.NodeTransformer):

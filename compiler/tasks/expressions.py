@@ -37,6 +37,11 @@ class Expressions(Arithmetic):
             case StreamKind(dims=()):
                 return StreamKind(found.kind, found.depth, self.numbers(node.slice, "an array of streams"))
             case tuple():
+                if isinstance(self.value(node.slice), Affine):
+                    raise self.error(
+                        node, "an element of a tuple that depends on a loop's counter",
+                        f"declare a table, `c: int32[{len(found)}] = (...)`, and index that; or loop with unroll(n)",
+                    )  # fmt: skip
                 at = self.number(node.slice, "an index")
                 if not -len(found) <= at < len(found):
                     raise self.error(node, f"there are {len(found)} of them", limit=f"the index is {at}")

@@ -24,6 +24,7 @@ from penstock.compiler.tasks.tree import (
     StreamSite,
     Var,
     When,
+    walk,
 )
 from penstock.compiler.tasks.values import (
     Condition,
@@ -52,6 +53,8 @@ class TaskExpressions(Expressions):
         self.decisions: list[Decision] = []
         self.loop_names: dict[int, str] = {}
         self.count, self.temporaries = 0, 0
+        self.held: Tests = ()
+        """What is known of counters where the text stands."""
         self.depth: int = 0
         self.calls: int = 0
         self.base: int = 0
@@ -105,15 +108,25 @@ class TaskExpressions(Expressions):
         return loop
 
     def chosen(self, node: ast.IfExp, test: ReadValue) -> ReadValue:
-        """A value that a counter chooses."""
+        """A value that a counter chooses, or another value."""
+        if isinstance(test, RUNTIME):
+            before = len(self.out)
+            sides = [self.value(side) for side in (node.body, node.orelse)]
+            if any(isinstance(one, Get) for one in walk(self.out[before:])):
+                raise self.error(
+                    node, "which tokens are got would depend on a value",
+                    "get them before it, in every round, and choose between them",
+                )  # fmt: skip
+            return self._where(node, test, *sides)
         if not isinstance(test, Condition) or len(test.tests) != 1:
             raise self.error(node, "a choice by more than one comparison", "choose in two steps, or with if")
         parts: list[tuple[Tests, list[Stmt], ReadValue]] = []
         for tests, side in ((test.tests, node.body), ((test.tests[0].opposite,), node.orelse)):
-            before, self.out = self.out, []
+            before, self.out, outside = self.out, list[Stmt](), self.held
+            self.held = (*outside, *tests)
             value = self.value(side)
             parts.append((tests, self.out, value))
-            self.out = before
+            self.out, self.held = before, outside
         values = self._alike(node, [value for _, _, value in parts])
         shape = self._common(node, values)
         name = self._temporary()
@@ -127,7 +140,7 @@ class TaskExpressions(Expressions):
         if on.attr == "try_get":
             raise self.error(
                 node, "try_get is not supported: what it finds depends on time, and a program's answer must not",
-                "get() waits for the token",
+                "get() waits for the token; to go on without one, let its sender put one that says so",
             )  # fmt: skip
         if on.attr != "get":
             raise self.error(on, f".{on.attr}() is no part of the language", "streams have put and get")
@@ -197,13 +210,13 @@ class TaskExpressions(Expressions):
         index, block, kept = self._index(node, found)
         kind = TileKind(found.dtype, kept)
         name = self._temporary()  # loads happen in the order of the text, as gets do
-        self.out.append(Assign(name, Fetch(found, index, block, kind)))
+        self.out.append(Assign(name, Fetch(found, index, block, kind, node)))
         return Var(name, kind)
 
     def whole(self, node: ast.AST, memory: Memory) -> Expr:
         name, kind = self._temporary(), TileKind(memory.dtype, memory.shape)
         start = (Affine(0),) * len(memory.shape)
-        self.out.append(Assign(name, Fetch(memory, self._shifted(memory, start), memory.shape, kind)))
+        self.out.append(Assign(name, Fetch(memory, self._shifted(memory, start), memory.shape, kind, node)))
         return Var(name, kind)
 
     def _shifted(self, memory: Memory, index: Sequence[Affine]) -> tuple[Affine, ...]:
@@ -228,7 +241,7 @@ class TaskExpressions(Expressions):
         for dim, size in enumerate(memory.shape):
             item = items[dim] if dim < len(items) else ast.Slice()
             low, extent = self._range(item, size)
-            least, most = low.extremes(self.trips)
+            least, most = low.extremes(self.trips, self.held)
             if least < 0 or most + extent > size:
                 raise self.error(
                     node, f"index {dim} reaches {least} to {most + extent - 1}",

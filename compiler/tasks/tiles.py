@@ -282,7 +282,7 @@ class TileValues:
         wanted = a.kind.shape[:-1] + b.kind.shape[1:]
         return sums if wanted == (m, n) else Shuffle(sums, tuple(range(m * n)), TileKind(dtype, wanted))
 
-    def _where(self, node: ast.Call, test: ReadValue, one: ReadValue, other: ReadValue) -> ReadValue:
+    def _where(self, node: ast.AST, test: ReadValue, one: ReadValue, other: ReadValue) -> ReadValue:
         if isinstance(test, bool):
             return one if test else other
         condition = self.runtime(node, test)

@@ -51,6 +51,8 @@ class Fetch:
     index: tuple[Affine, ...]
     block: tuple[int, ...]
     kind: TileKind
+    node: ast.AST | None = None
+    """Where the text says so."""
 
 
 @dataclass(eq=False, frozen=True)
@@ -210,16 +212,17 @@ def walk(statements: Sequence[Stmt]) -> Iterator[Simple]:
 def expressions(statement: Simple) -> Iterator[Expr]:
     """All values that a statement is made of, parts before wholes."""
     if not isinstance(statement, Get):
-        yield from _parts(statement.value)
+        yield from parts_of(statement.value)
 
 
-def _parts(value: Expr) -> Iterator[Expr]:
+def parts_of(value: Expr) -> Iterator[Expr]:
+    """A value and all that it is made of, parts before wholes."""
     match value:
         case Apply(args=args) | Join(args=args):
             for one in args:
-                yield from _parts(one)
+                yield from parts_of(one)
         case Shuffle(arg=arg) | Fold(arg=arg):
-            yield from _parts(arg)
+            yield from parts_of(arg)
         case _:
             pass
     yield value

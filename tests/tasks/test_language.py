@@ -32,6 +32,25 @@ def p(A: int8[4, 8], B: int32[4, 8]):
     def work():
 {body}
 """
+IF_ON_VALUES = """total: int32 = 0
+if x[0] > x[1]:
+    total = x[0]
+    if x[2] > 0:
+        total += 1
+elif x[0] < -9:
+    total -= 1
+else:
+    half = x[1]
+    total = half + half
+B[i, :] = 0 * x + total"""
+
+
+def _by_sides(x: Array) -> Array:
+    """What `IF_ON_VALUES` leaves in its total."""
+    first = np.where(x[2] > 0, x[0] + 1, x[0])
+    return np.where(x[0] > x[1], first, np.where(x[0] < -9, -1, 2 * x[1]))
+
+
 LINES: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "B[i, :] = int32(x)": ("cast", lambda a: a),
     "B[i, :] = x * x - 3": ("arithmetic", lambda a: a * a - 3),
@@ -53,6 +72,19 @@ LINES: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "z = int4(x[3])\nB[i, :] = z + 0 * x": (
         "narrow", lambda a: np.repeat((((a[:, 3] + 8) & 15) - 8)[:, None], 8, axis=1)
     ),
+    "B[i, :] = x if x[0] > x[1] else -x": (
+        "choice of values", lambda a: np.where(a[:, :1] > a[:, 1:2], a, -a)
+    ),
+    "u, v = x[0:2]\nB[i, :] = 0 * x + (u - 2 * v)": (
+        "a tile apart", lambda a: np.repeat(a[:, :1] - 2 * a[:, 1:2], 8, axis=1)
+    ),
+    "u: int32 = x[0]\nv: int32 = x[1]\nu, v = v, u + v\nB[i, :] = 0 * x + (u - 3 * v)": (
+        "all before any", lambda a: np.repeat(a[:, 1:2] - 3 * (a[:, :1] + a[:, 1:2]), 8, axis=1)
+    ),
+    "u: int32 = x[0]\nold = [u, x[1]]\nu = 7\nfor y in old:\n    u += y\nB[i, :] = 0 * x + (u - 3 * old[0])": (
+        "a list of values", lambda a: np.repeat(7 + a[:, 1:2] - 2 * a[:, :1], 8, axis=1)
+    ),
+    IF_ON_VALUES: ("if on values", lambda a: np.repeat(_by_sides(a.T)[:, None], 8, axis=1)),
 }  # fmt: skip
 
 
@@ -76,6 +108,33 @@ def test_arrays_and_loops_that_follow_each_other() -> None:
 
     def wanted(a: Array) -> Array:
         return np.stack([a[3], a[2], a[2] + 2, a[3] + 2])
+
+    both(PROGRAM.format(body=body), wanted)
+
+
+def test_a_condition_keeps_an_index_where_it_belongs() -> None:
+    """What is out of reach in other rounds is not loaded there; and elements of a memory are chosen by values."""
+    body = """
+        kept: int32[5, 8] = 0
+        seen: int32[2] = 5
+        for i in range(4):
+            x = s.get()
+            kept[i + 1, :] = x
+            if x[0] > 0:
+                seen[1] = x[0]
+            if i >= 1:
+                B[i, :] = kept[i - 1, :] + seen[1]
+            else:
+                B[i, :] = x + kept[3 - i, :] if i > 1 else 0 * x + seen[1]
+"""
+
+    def wanted(a: Array) -> Array:
+        kept, seen = np.concatenate([np.zeros((1, 8), np.int32), a]), 5
+        rows: list[Array] = []
+        for i in range(4):
+            seen = a[i, 0] if a[i, 0] > 0 else seen
+            rows.append((kept[i - 1] if i else 0 * a[0]) + seen)
+        return np.stack(rows)
 
     both(PROGRAM.format(body=body), wanted)
 

@@ -48,7 +48,25 @@ WRONG = {
     "a condition on data": (
         LOAD + "\n    @task\n    def store():\n        for i in range(8):\n            x = s.get()\n"
         "            if x > 0:\n"
-        "                B[i] = x", "not known before a run", "x > 0",
+        "                B[i] = x", "whether B is stored would depend on a value", "B[i] = x",
+    ),
+    "a put that depends on data": (
+        LOAD.replace("s.put(A[i])", "if A[i] > 0:\n                s.put(A[i])") + STORE,
+        "what runs would depend on a value", "s.put",
+    ),
+    "a get that depends on data": (
+        LOAD + "\n    @task\n    def store():\n        for i in range(8):\n            x = s.get()\n"
+        "            B[i] = s.get() if x > 0 else x", "which tokens are got would depend on a value", "s.get() if x",
+    ),
+    "a condition that is a number": (
+        LOAD.replace("s.put(A[i])", "x = A[i]\n            if x:\n                x = 1\n            s.put(x)") + STORE,
+        "the condition is a value of type int8", "if x",
+    ),
+    "more names than values": (LOAD.replace("s.put(A[i])", "x, y = A[i]") + STORE, "2 names for a value of", "x, y"),
+    "a tuple by a counter": (LOAD.replace("A[i]", "(1, 2)[i]") + STORE, "an element of a tuple that", "(1, 2)[i]"),
+    "too far in spite of a condition": (
+        LOAD.replace("s.put(A[i])", "if i >= 1:\n                s.put(A[i - 2])") + STORE,
+        "reaches -1 to 5", "A[i - 2]",
     ),
     "an import": ("\n    import os", "has no place in a program", "import os"),
     "a wrong shape": (LOAD.replace("s.put(A[i])", "s.put(A[0:4])") + STORE, "s carries int8", "s.put(A[0:4])"),
