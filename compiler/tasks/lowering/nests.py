@@ -32,7 +32,7 @@ from penstock.compiler.names import c_name
 from penstock.compiler.tasks import tree
 from penstock.compiler.tasks.affine import Affine, Test, Tests
 from penstock.compiler.tasks.kinds import TileKind
-from penstock.compiler.tasks.lowering.first_values import without_unseen
+from penstock.compiler.tasks.lowering.first_values import check_first_loads, without_unseen
 from penstock.compiler.tasks.lowering.perfect import FlatNest, Flattened, flatten
 from penstock.compiler.tasks.lowering.scalars import attribute, body_of, combining, shape_of, type_of
 from penstock.compiler.tasks.lowering.unused import drop_unused, operands
@@ -68,6 +68,7 @@ def build_nests(
     The ports in `circle` are those through which its tokens may come back to it.
     """
     flattened = flatten(source, body, circle)
+    check_first_loads(source, body, flattened)
     if (less := without_unseen(body, flattened)) is not None:
         body, flattened = less, flatten(source, less, circle)
     first = _Builder(body, flattened, words, kinds, tensor_kinds, arrays, circle)

@@ -12,7 +12,26 @@ from dataclasses import dataclass, field, replace
 from penstock.compiler.tasks.affine import Affine, Test, Tests
 from penstock.compiler.tasks.lowering.turns import in_turns, merged
 from penstock.compiler.tasks.source import ProgramText
-from penstock.compiler.tasks.tree import Assign, Fetch, For, Get, Put, Simple, Stmt, Store, StreamEnd, TaskBody, When
+from penstock.compiler.tasks.tree import (
+    Assign,
+    Expr,
+    Fetch,
+    For,
+    Get,
+    Memory,
+    Put,
+    Simple,
+    Stmt,
+    Store,
+    StreamEnd,
+    TaskBody,
+    Var,
+    When,
+    expressions,
+    memories_of,
+    parts_of,
+    walk,
+)
 
 
 @dataclass(eq=False)
@@ -61,7 +80,7 @@ class _Flattener:
         if len(groups) > 1 and not any(isinstance(p.one, For) for p in groups[-1]):
             last = groups.pop()
             groups[-1] += last
-        return [self._alone(self._flat(group)) for group in groups if group]
+        return [self._alone(self._flat(part)) for group in groups for part in _fills_first(group) if part]
 
     def _alone(self, nest: FlatNest) -> FlatNest:
         """With at most one access to a channel a round."""
@@ -166,6 +185,27 @@ class _Flattener:
         loop = max(self.trips, default=-1) + 1
         self.trips[loop], self.names[loop] = trip, name
         return loop
+
+
+def _fills_first(group: list[_Piece]) -> tuple[list[_Piece], list[_Piece]]:
+    """First values, by a nest of their own, of memories that the group's loop loads and stores: in a round that stored
+    all of a memory, the loop could not load from it again."""
+    inside = [one for piece in group if isinstance(piece.one, For) for one in walk(piece.one.body)]
+    stored = {one.memory for one in inside if isinstance(one, Store)}
+    kept = stored & {value.memory for one in inside for value in expressions(one) if isinstance(value, Fetch)}
+    touched: set[Memory] = set()
+    first: list[_Piece] = []
+    for piece in group:
+        one = piece.one
+        if isinstance(one, Store) and one.declared and one.memory in kept - touched and _is_known(one.value):
+            first.append(piece)
+        touched |= {memory for each in walk([one]) for memory in memories_of(each)}
+    return first, [piece for piece in group if piece not in first]
+
+
+def _is_known(value: Expr) -> bool:
+    """Whether a value is made of numbers of the text alone."""
+    return not any(isinstance(one, Var | Fetch) for one in parts_of(value))
 
 
 def joined(first: Tests, second: Tests) -> Tests:
