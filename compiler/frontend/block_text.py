@@ -26,6 +26,7 @@ from penstock.compiler.tasks.values import words
 MOST_TASKS = 64
 MOST_WEIGHTS = 32_768
 """Numbers of all tables of a block: a program is one text, with its weights in it."""
+WRITTEN_OUT = "products, sums, element by element, softmax and norms can be written out"
 _DTYPES = {"f32": "float32", "i8": "int8", "i16": "int16", "i32": "int32"}
 _CALLS: Mapping[type[Operation], str] = {
     arith.AddfOp: "{0} + {1}", arith.SubfOp: "{0} - {1}", arith.MulfOp: "{0} * {1}", arith.DivfOp: "{0} / {1}",
@@ -187,9 +188,7 @@ class _Task:
         self.values: dict[SSAValue, str] = {}
 
     def no(self, what: str) -> PenstockError:
-        return self.writer.refuse(
-            f"{layer_of(self.op)} {what}", "products, sums, element by element, softmax and norms can be written out"
-        )
+        return self.writer.refuse(f"{layer_of(self.op)} {what}", WRITTEN_OUT)
 
     def lines(self, outlets: Sequence[str]) -> list[str]:
         body = self.op.body.block

@@ -12,11 +12,21 @@ from pathlib import Path
 
 import numpy as np
 from xdsl.dialects import func
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.arrays import Array
+from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend.block_text import BlockEnds, BlockWriter, generics, layer_of, plain_name, source
+from penstock.compiler.frontend.block_text import (
+    WRITTEN_OUT,
+    BlockEnds,
+    BlockWriter,
+    generics,
+    layer_of,
+    plain_name,
+    source,
+)
 from penstock.compiler.frontend.linalg_text import import_linalg
 from penstock.compiler.interpreter.linalg import argument_names, main_function, run_many
 from penstock.compiler.program import Program
@@ -78,6 +88,12 @@ def _written(path: Path, program: ProgramText, call: BlockCall) -> str:
             ", ".join(known)[:400],
         )  # fmt: skip
     ends = _ends(model, [value for (_, kind), value in named if kind == "input"], chosen, params)
+    for end, value in ends.inputs.items():
+        made = value.owner
+        if isinstance(made, Operation) and not isinstance(made, linalg.GenericOp):
+            why = "has windows" if isinstance(made, SlideOp) else f"takes what {made.name} makes ({end})"
+            readers = [op for op in chosen if value in map(source, op.inputs)]
+            raise refuse(f"{layer_of(readers[0])} {why}", WRITTEN_OUT)
     writer = BlockWriter(chosen, ends, params, call.lanes, refuse)
     name = call.name or re.sub(r"\W", "_", re.split(r"[?.]", call.model.removeprefix("zoo:"))[0])[:40]
     given = [f"layers={call.layers!r}"] if call.layers else []

@@ -165,10 +165,11 @@ class CalledBlocks:
             found = self.expressions.value(given)
             self._check(given, end.arg, kind, found)
             stream, number = f"{name}_{end.arg}", name_of(kind.dtype)
-            task = f"{name}_{'give' if end.arg in written else 'take'}_{end.arg}"
+            gives = end.arg in written
+            task = f"{name}_{'give' if gives else 'take'}_{end.arg}"
             yield from ast.parse(f"{stream} = Stream[{number}]").body
-            move = _gives if end.arg in written else _takes
-            text = f"@task\ndef {task}():\n" + "\n".join(move(found, ast.unparse(given), stream, kind))
+            body = _moves(found, ast.unparse(given), stream, kind, gives=gives)
+            text = "\n".join([f"@task\ndef {task}():", *body])
             yield from ast.parse(text).body
 
     def _check(self, node: ast.expr, end: str, kind: TileKind, found: ReadValue) -> None:
@@ -217,35 +218,25 @@ def _loops(shape: tuple[int, ...]) -> tuple[list[str], str, str]:
     return heads, ", ".join(f"i{d}" for d in range(len(shape))), "    " * (len(shape) + 1)
 
 
-def _takes(found: ReadValue, given: str, stream: str, kind: TileKind) -> list[str]:
-    """From what the call gives to the block."""
+def _moves(found: ReadValue, given: str, stream: str, kind: TileKind, *, gives: bool) -> list[str]:
+    """The body of a task between what the call gives and the block: to the block, or from it."""
     if isinstance(found, TensorArgument):
         heads, at, inside = _loops(found.kind.shape)
-        return [*heads, f"{inside}{stream}.put({given}[{at}])"]
+        return [*heads, inside + (f"{given}[{at}] = {stream}.get()" if gives else f"{stream}.put({given}[{at}])")]
     assert isinstance(found, StreamArray)
-    lanes = found.kind.lanes
-    lines = [f"    for i in range({prod(kind.shape) // lanes}):", f"        token = {given}.get()"]
-    if not found.kind.shape:
-        return [*lines, f"        {stream}.put(token)"]
-    return [*lines, *(f"        {stream}.put(token[{_place(lane, found.kind.shape)}])" for lane in range(lanes))]
+    shape, lanes = found.kind.shape, found.kind.lanes
+    head = f"    for i in range({prod(kind.shape) // lanes}):"
+    if gives:
+        return [head, f"        {given}.put({_stacked(stream, shape)})"]
+    parts = [f"[{_place(lane, shape)}]" for lane in range(lanes)] if shape else [""]
+    return [head, f"        token = {given}.get()", *(f"        {stream}.put(token{part})" for part in parts)]
 
 
-def _gives(found: ReadValue, given: str, stream: str, kind: TileKind) -> list[str]:
-    """From the block to what the call gives."""
-    if isinstance(found, TensorArgument):
-        heads, at, inside = _loops(found.kind.shape)
-        return [*heads, f"{inside}{given}[{at}] = {stream}.get()"]
-    assert isinstance(found, StreamArray)
-    shape = found.kind.shape
-    head = f"    for i in range({prod(kind.shape) // found.kind.lanes}):"
+def _stacked(stream: str, shape: tuple[int, ...]) -> str:
+    """A tile of what is got, one by one."""
     if not shape:
-        return [head, f"        {given}.put({stream}.get())"]
-    return [head, f"        {given}.put({_stacks(stream, shape)})"]
-
-
-def _stacks(stream: str, shape: tuple[int, ...]) -> str:
-    inner = f"{stream}.get()" if len(shape) == 1 else _stacks(stream, shape[1:])
-    return f"stack([{', '.join([inner] * shape[0])}])"
+        return f"{stream}.get()"
+    return f"stack([{', '.join([_stacked(stream, shape[1:])] * shape[0])}])"
 
 
 def _place(lane: int, shape: tuple[int, ...]) -> str:

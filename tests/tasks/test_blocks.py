@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.blocks_beside import with_blocks
 from penstock.compiler.tasks.interpret import interpret
 from penstock.compiler.tasks.network import Instances
 from penstock.compiler.tasks.opened import open_network
+from tests.frontend import onnx_files
 from tests.tasks.programs import read
 
 LAYERS = """builtin.module {
@@ -103,6 +106,44 @@ def test_two_blocks_follow_each_other(folder: Path) -> None:
     names = [one.name for one in opened(folder, BETWEEN, calls).instances]
     assert "layers_take_x" in names
     assert "relu_take_x" in names
+
+
+@pytest.fixture
+def onnx_folder(tmp_path: Path) -> Path:
+    """The layers as an ONNX file, and a convolution."""
+    fc, act = (
+        helper.make_node("MatMul", ["x", "w"], ["m"], name="fc"),
+        helper.make_node("Relu", ["m"], ["y"], name="act"),
+    )
+    onnx_files.save(onnx_files.graph([fc, act], {"x": (2, 4)}, ["y"], {"w": WEIGHTS}), tmp_path / "layers.onnx")
+    conv, ones = helper.make_node("Conv", ["x", "k"], ["y"], name="conv"), np.ones((1, 1, 3, 3), np.float32)
+    onnx_files.save(onnx_files.graph([conv], {"x": (1, 1, 6, 6)}, ["y"], {"k": ones}), tmp_path / "conv.onnx")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("program", "call"), [(ALONE, 'block("layers.onnx", x, y)'), (BETWEEN, 'block("layers.onnx", a, b, lanes=4)')]
+)
+def test_a_block_of_an_onnx_file_answers_as_the_file_does(onnx_folder: Path, program: str, call: str) -> None:
+    network = opened(onnx_folder, program, call)
+    (wanted,) = onnx_files.evaluated(onnx.load(str(onnx_folder / "layers.onnx")), {"x": INPUT})
+    np.testing.assert_allclose(interpret(network, {"x": INPUT})["y"], wanted, rtol=1e-6)
+    assert {"layers_fc", "layers_act_relu"} <= {one.name for one in network.instances}
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ('block("conv.onnx", x, y)', "p.py:5:5: conv.onnx cannot be a block: conv has windows"),
+        ('block("layers.onnx", x, y, layers="gemm")', "layers.onnx has no layer 'gemm'"),
+        ('block("bad.onnx", x, y)', "p.py:5:11: bad.onnx: this is no valid ONNX model"),
+    ],
+)
+def test_an_onnx_file_that_is_no_block_is_refused_at_its_call(onnx_folder: Path, call: str, said: str) -> None:
+    (onnx_folder / "bad.onnx").write_bytes(b"\x08hello")
+    with pytest.raises(PenstockError) as error:
+        opened(onnx_folder, ALONE, call)
+    assert said in error.value.one_line()
 
 
 WRONG: Mapping[str, tuple[str, str, str]] = {
