@@ -74,7 +74,8 @@ def simulated_network(network: TaskNetwork, platform: Platform, clock_mhz: float
 
 
 def _kernel(network: TaskNetwork, name: str, platform: Platform, clock_mhz: float) -> SimulatedNetwork:
-    """All that a task loads or stores goes through one port of its own; the banks are those of the fastest memory."""
+    """What a task loads or stores in words of one width goes through one port of its own; banks are those of the
+    fastest memory."""
     fastest = platform.fastest_memory
     memories: tuple[SimulatedMemory, ...] = ()
     ports: dict[str, MemoryPort] = {}
@@ -82,10 +83,9 @@ def _kernel(network: TaskNetwork, name: str, platform: Platform, clock_mhz: floa
         memories = (SimulatedMemory(fastest.name, fastest.ports, fastest.port_gb_s * 8e3 / clock_mhz),)
         uses = memory_ports(network, platform)
         for task in (task for task in network.tasks if task.name in uses):
-            bits = {p.bits for n in task.nests for p in n.ports if p.kind == "external"}
-            assert len(bits) == 1, "loads that share a port have words of one width"
-            key = _memory_port(task)
-            ports[key] = MemoryPort(key, fastest.name, uses[task.name].bank, bits.pop())
+            for bits in _widths(task):
+                key = _memory_port(task, bits)
+                ports[key] = MemoryPort(key, fastest.name, uses[task.name].bank, bits)
     processes = tuple(
         SimulatedProcess(task.name, tuple(_phase(task, schedule, bool(memories)) for schedule in task.nests))
         for task in network.tasks
@@ -107,7 +107,7 @@ def _phase(task: Task, schedule: NestSchedule, with_memory: bool) -> Phase:
             accesses.append(ChannelAccess(task.channel(port.channel), port.direction, slots, port.stage))
         elif port.kind == "external" and with_memory:
             slots = schedule.in_slots(port.pattern)
-            accesses.append(ChannelAccess(_memory_port(task), port.direction, slots, port.stage))
+            accesses.append(ChannelAccess(_memory_port(task, port.bits), port.direction, slots, port.stage))
         elif port.kind == "block":
             key = (port.channel, port.direction)
             if key not in blocks or blocks[key].stage < port.stage:
@@ -120,8 +120,14 @@ def _phase(task: Task, schedule: NestSchedule, with_memory: bool) -> Phase:
     return Phase(_trips(schedule), schedule.ii, schedule.depth, tuple(accesses), schedule.name)
 
 
-def _memory_port(task: Task) -> str:
-    return f"{task.name}.memory"
+def _widths(task: Task) -> list[int]:
+    """Of the words that a task loads and stores."""
+    return sorted({port.bits for nest in task.nests for port in nest.ports if port.kind == "external"})
+
+
+def _memory_port(task: Task, bits: int) -> str:
+    """A task of a program may meet tensors of several types, each a port of its own."""
+    return f"{task.name}.memory" + (f".{bits}" if len(_widths(task)) > 1 else "")
 
 
 def _trips(schedule: NestSchedule) -> tuple[int, ...]:

@@ -54,6 +54,22 @@ FORMS = {
 }
 
 
+def test_a_task_may_load_and_store_numbers_of_several_types(tmp_path: Path) -> None:
+    """Each has a port of its own to the memory of a card."""
+    (tmp_path / "program.py").write_text("""from penstock.tasks import *
+
+@program
+def wider(X: int8[16], Y: int32[16]):
+    @task
+    def work():
+        for n in range(16):
+            Y[n] = X[n] + 1
+""")
+    evaluator = Evaluator.create(import_model(str(tmp_path / "program.py")), "u280")
+    network = evaluator.assembler.network(evaluator.evaluate(evaluator.space.default_params()).design)
+    assert simulate_design(network, evaluator.platform, evaluator.clock_mhz).latency >= 16
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_each_has_the_port_in_its_own_cycle(form: str, tmp_path: Path) -> None:
