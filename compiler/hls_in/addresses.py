@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import gcd
 
 from penstock.compiler.hls_in.dependence import pinned
 from penstock.compiler.hls_in.graph import KernelValue, LinearForm
@@ -22,6 +23,10 @@ _MAC_STAGES = 3
 _ADD = 0.9
 _FLATTENED = 1.1
 """Nanoseconds until the counters of flattened loops are known: whether the inner one begins anew, and a choice."""
+_REMAINDER_STAGES = 3
+"""Of a remainder by a constant that is no power of two, beside one for each bit (urem in csynth's instances)."""
+_CHOICE = 1.2
+"""Nanoseconds of the choice of a bank behind it: a store is in the next cycle then."""
 _LUT_BITS = 10
 """The widest operand of a multiplier without DSPs; a constant counts with its sign."""
 
@@ -57,6 +62,10 @@ class AddressPlan:
     dsp: int = 0
     added: set[KernelValue] = field(default_factory=set[KernelValue])
     """Accesses whose address ends with an addition of its own."""
+    chosen: dict[KernelValue, Moment] = field(default_factory=dict[KernelValue, Moment])
+    """When the bank is known that an access meets, where that takes a division."""
+    remainders: dict[object, int] = field(default_factory=dict[object, int])
+    """Bits of what is divided, of each remainder that chooses a bank."""
 
 
 def signed_digits(number: int) -> int:
@@ -68,6 +77,22 @@ def signed_digits(number: int) -> int:
             number -= 2 - (number & 3)
         number >>= 1
     return digits
+
+
+def _met(node: KernelValue) -> tuple[KernelArray, tuple[KernelValue, ...]]:
+    """The memory that an access meets, and where."""
+    assert node.array is not None
+    return node.array, node.args[1:] if node.op == "store" else node.args
+
+
+def _known_divisor(index: LinearForm, factor: int) -> int:
+    """What an index and the number of banks are divided by beforehand: what all counters move by, where that divides
+    the number of banks; else the power of two that both end with, if nothing is added."""
+    step = gcd(*(f for _, f in index.terms))
+    if step and factor % step == 0:
+        return step
+    common = gcd(step, factor) if index.base == 0 else 1
+    return common & -common
 
 
 class AddressPlanner:
@@ -86,6 +111,7 @@ class AddressPlanner:
         self.added: set[object] = set()
         """Sums that end with an addition of their own."""
         self.dsp = 0
+        self.remainders: dict[object, int] = {}
 
     def plan(self) -> AddressPlan:
         whole: dict[KernelValue, _Part] = {}
@@ -95,11 +121,30 @@ class AddressPlanner:
                 whole[node] = found
         made: dict[object, Moment] = {}
         ready = {node: self._when(part, made) for node, part in whole.items()}
-        return AddressPlan(ready, self.dsp, {node for node, part in whole.items() if part.key in self.added})
+        chosen = {node: at for node in self.accesses if (at := self._chosen(node)) is not None}
+        return AddressPlan(
+            ready, self.dsp, {node for node, part in whole.items() if part.key in self.added}, chosen,
+            self.remainders,
+        )  # fmt: skip
+
+    def _chosen(self, node: KernelValue) -> Moment | None:
+        """When it is known which of a number of banks that is no power of two an access meets: a remainder, which
+        a loop of one counter keeps too."""
+        array, index = _met(node)
+        bits = 0
+        for d, arg in enumerate(index if len(self.counters) > 1 else ()):
+            way, factor = array.partition.get(d, ("none", 1))
+            terms = arg.linear.terms if arg.linear is not None else ()
+            factor //= gcd(factor, *(f for _, f in terms))
+            if way == "cyclic" and factor & (factor - 1):
+                step = gcd(*(f for _, f in terms))
+                wide = sum(abs(f) // step * (c.trip - 1) for c, f in terms).bit_length()
+                self.remainders[terms, factor] = wide
+                bits = max(bits, wide)
+        return (bits + _REMAINDER_STAGES, _CHOICE) if bits else None
 
     def _address(self, node: KernelValue) -> _Part | None:
-        array, index = node.array, node.args[1:] if node.op == "store" else node.args
-        assert array is not None
+        array, index = _met(node)
         total: _Part | None = None
         for d, arg in enumerate(index):
             if arg.linear is None:
@@ -143,12 +188,24 @@ class AddressPlanner:
         bits = max(1, max(linear.range[1], 0).bit_length())
         if factor == 1:
             return self._written_out(linear) or _Part((linear.terms, linear.base), level, bits)
-        if way == "cyclic" and all(f % factor == 0 for _, f in linear.terms):
+        steps = any(c.unrolled > 1 for c, _ in linear.terms)
+        if way == "cyclic" and not steps and all(f % factor == 0 for _, f in linear.terms):
             inner = tuple((c, f // factor) for c, f in linear.terms)
             return _Part((inner, linear.base // factor), level, max(1, bits - factor.bit_length() + 1), shifted=True)
-        divided = way == "cyclic" and factor & (factor - 1) != 0
-        key = ("within", way, factor, linear.terms, linear.base)
-        return _Part(key, level, bits, divided=divided)
+        if way != "cyclic":
+            return _Part(("within", way, factor, linear.terms, linear.base), level, bits)
+        common = 1 if steps else _known_divisor(linear, factor)
+        quotient = LinearForm(linear.base // common, tuple((c, f // common) for c, f in linear.terms))
+        factor //= common
+        bits = max(1, max(quotient.range[1], 0).bit_length())
+        divided = factor & (factor - 1) != 0 and not self._keeps(quotient)
+        # a pragma that unrolls by the number of banks gives one of them to each of its lanes, in one word
+        lanes = quotient.base if factor != self.counters[-1].unrolled else 0
+        return _Part(("within", factor, quotient.terms, lanes), level, bits, divided=divided)
+
+    def _keeps(self, index: LinearForm) -> bool:
+        """Whether a loop of one counter keeps a quotient or a remainder as it goes on, instead of dividing."""
+        return len(self.counters) == 1 and all(f == c.unrolled for c, f in index.terms)
 
     def _when(self, part: _Part, made: dict[object, Moment], before_dsp: bool = False) -> Moment:
         """When a part is there. `before_dsp`: its addition is done by the DSP that multiplies with it."""

@@ -37,7 +37,7 @@ def area_of(timed: Timed, delays: Delays) -> Area:
         ff += count * row.ff
     control = delays.library.control
     for item in timed.schedules:
-        dsp += timed.schedules[item].address_dsp
+        dsp += timed.schedules[item].addresses.dsp
         more = _fabric(item, timed, delays)
         lut += more[0]
         ff += more[1]

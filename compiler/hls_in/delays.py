@@ -123,6 +123,8 @@ class Delays:
         if added and offset > 0 and access.op == "store" and access.args[0].op == "take":
             return at + 1, 0.0
         at, offset = max((at, offset), (known, late))
+        if access.op == "store":
+            at, offset = max((at, offset), self.addresses.chosen.get(access, (0, 0.0)))
         into = _ADDRESS if access.op == "load" else 0.0 if self._in_registers(access) else _WRITE
         return (at + 1, 0.0) if offset + into > self.budget else (at, offset)
 
@@ -136,7 +138,9 @@ class Delays:
         if node.op == "load":
             if node.array in self.kept:
                 return at, offset + _CHAINED["select"]
-            return (at, offset + 1.0) if self._in_registers(node) else (at + 1, _DATA)
+            if self._in_registers(node):
+                return at, offset + 1.0
+            return max((at + 1, _DATA), self.addresses.chosen.get(node, (0, 0.0)))
         if node.op == "take":
             return at, _TOKEN
         if node.op == "store" and node.array in self.kept:

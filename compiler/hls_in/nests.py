@@ -189,6 +189,7 @@ class Nests(Functions):
         trips = [head.trip for head in heads]
         trips[-1] = -(-trips[-1] // factor)
         counters = [Counter(name, trip) for name, trip in zip(names, trips, strict=True)]
+        counters[-1].unrolled = factor
         self._begin()
         self.items = None
         self.path = None

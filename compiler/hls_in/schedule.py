@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from penstock.compiler.hls_in.addresses import AddressPlanner
+from penstock.compiler.hls_in.addresses import AddressPlan, AddressPlanner
 from penstock.compiler.hls_in.balance import balance
 from penstock.compiler.hls_in.banks import port_bound
-from penstock.compiler.hls_in.delays import Delays
+from penstock.compiler.hls_in.delays import REAL, Delays
 from penstock.compiler.hls_in.dependence import distance, pinned
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.placing import Placer
@@ -21,6 +21,7 @@ from penstock.compiler.hls_in.records import Pipeline, Straight
 from penstock.compiler.hls_in.storage import KernelArray
 
 _MOST_LOADS = 512
+_EFFECTS = ("load", "store", "take", "put", "phi", "input")
 _QUICK_STAGES = 4
 """Of an adder without DSPs."""
 
@@ -44,7 +45,7 @@ class ScheduledPipeline:
     units: dict[str, int]
     """Floating-point and other shared operators by name, as many as are built."""
     starts: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
-    address_dsp: int = 0
+    addresses: AddressPlan = field(default_factory=AddressPlan)
 
     @property
     def limit(self) -> IiLimit | None:
@@ -66,7 +67,7 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     if delays.reassociate and not graph_balanced(item):
         balance(graph, _Sums(item, frozenset(n.array for n in graph.nodes if n.op == "store" and n.array is not None)))
         item.__dict__["balanced"] = True
-    nodes = _ordered([n for n in graph.nodes if n.op != "dead"])
+    nodes = _asked_for(item, _ordered([n for n in graph.nodes if n.op != "dead"]))
     target = item.target if isinstance(item, Pipeline) else 1
     delays.addresses = AddressPlanner(item, nodes, delays.budget).plan()
     limits: list[IiLimit] = []
@@ -94,7 +95,7 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     placer = Placer(nodes, ii, delays, _needs, fabric, cyclic, isinstance(item, Pipeline), free)
     placer.place()
     depth = max(placer.ends, default=0) + 1
-    return ScheduledPipeline(ii, depth, limits, placer.units, placer.starts, delays.addresses.dsp)
+    return ScheduledPipeline(ii, depth, limits, placer.units, placer.starts, delays.addresses)
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,19 @@ class _Sums:
         if not isinstance(self.item, Pipeline) or self.item.target == 1 or part.op != "load":
             return False
         return _QUICK_STAGES * (parts - 1).bit_length() > self.item.target
+
+
+def _asked_for(item: Pipeline | Straight, nodes: list[KernelValue]) -> list[KernelValue]:
+    """Without arithmetic of a pipeline whose result nobody asks for: a double that was a float again at once, say."""
+    if not isinstance(item, Pipeline):
+        return nodes
+    asked = {one.after for one in item.carried} | {n.follow for n in item.graph.nodes if n.follow is not None}
+    kept: list[KernelValue] = []
+    for node in reversed(nodes):
+        if node in asked or node.kind not in REAL or node.op in _EFFECTS:
+            kept.append(node)
+            asked.update(_needs(node))
+    return kept[::-1]
 
 
 def graph_balanced(item: Pipeline | Straight) -> bool:

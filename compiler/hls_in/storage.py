@@ -20,6 +20,8 @@ class Counter:
     name: str
     trip: int
     number: int = field(default_factory=lambda: next(_numbers))
+    unrolled: int = 1
+    """How many of the source's iterations a pragma makes one of: the tool counts in steps of them."""
 
 
 @dataclass(eq=False)

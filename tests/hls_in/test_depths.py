@@ -88,3 +88,25 @@ def test_what_one_iteration_loads_under_a_condition_is_read_from_where_it_is_sto
     body = "float b[64];\nif (i == 0) b[j] = a[0][j];\nout.write(b[j] * 2.0f);"
     always = body.replace("if (i == 0) ", "")
     assert _found(tmp_path, _tokens(64, 64, body))[1] > _found(tmp_path, _tokens(64, 64, always))[1]
+
+
+@pytest.mark.parametrize(("rows", "step", "cut", "depth"), [(205, 2, 10, 17), (200, 2, 16, 7)])
+def test_a_number_of_banks_that_is_no_power_of_two_is_divided_by(
+    tmp_path: Path, rows: int, step: int, cut: int, depth: int
+) -> None:
+    """atax by HIDA meets bank 2 i % 10 for 205 turns of i: 8 bits, 11 cycles (urem_8ns_4ns_3_12), which
+    its loops wait for; mvt, cut in 16, does not."""
+    text = f"""void top(float a[{rows * step}], float b[{rows}][30]) {{
+      #pragma HLS array_partition variable=a cyclic factor={cut}
+      for (int i = 0; i < {rows}; i++) for (int k = 0; k < 30; k++) {{
+        #pragma HLS pipeline II=1
+        b[i][k] = a[{step} * i] * 3.0f; }} }}"""
+    assert _found(tmp_path, text) == (1, depth)
+
+
+def test_a_loop_of_one_counter_keeps_its_remainder(tmp_path: Path) -> None:
+    """atax by Allo fills a memory in 39 banks: one cycle."""
+    text = """void top(float a[390]) {
+      #pragma HLS array_partition variable=a cyclic factor=39
+      for (int i = 0; i < 390; i++) a[i] = 0; }"""
+    assert _found(tmp_path, text) == (1, 1)

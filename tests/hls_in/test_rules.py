@@ -177,7 +177,7 @@ def test_products_of_integers_take_what_their_widths_need(tmp_path: Path, kind: 
 def address_dsps(tmp_path: Path, row: str, columns: int) -> int:
     text = f"""void top(float a[40][{columns}], float b[40][{columns}]) {{
       for (int i = 0; i < 40; i++) for (int k = 0; k < {columns}; k++) {{ {row} }} }}"""
-    return pipelines(tmp_path, text)[0][1].address_dsp
+    return pipelines(tmp_path, text)[0][1].addresses.dsp
 
 
 def test_rows_of_a_length_with_few_digits_need_no_multiplier(tmp_path: Path) -> None:
@@ -190,6 +190,38 @@ def test_rows_of_a_length_with_few_digits_need_no_multiplier(tmp_path: Path) -> 
 def test_a_block_of_a_first_iteration_parts_product_and_addition(tmp_path: Path) -> None:
     parted = "if (k == 0) b[i][0] = 1.0f; b[i][k] = a[i][k] * 2.0f;"
     assert address_dsps(tmp_path, parted, 58) == 0
+
+
+@pytest.mark.parametrize(
+    ("step", "lanes", "banks", "dsp"),
+    [
+        (2, 2, 10, 0),  # i / 5 for both: 8 bits, as in atax by HIDA, mul_8ns_10ns
+        (2, 2, 15, 2),  # 2 i and 2 i + 1 by 15: 9 bits, mul_9ns_11ns
+        (13, 3, 15, 3),  # atax by ScaleHLS divides 13 times
+        (1, 1, 39, 0),  # atax by Allo
+    ],
+)
+def test_banks_that_are_no_power_of_two_take_a_division_for_each_index(
+    tmp_path: Path, step: int, lanes: int, banks: int, dsp: int
+) -> None:
+    rows = 30 if step == 13 else 195
+    nested = step == 2
+    meets = " ".join(f"b[i] += a[{step} * i + {lane}];" for lane in range(lanes))
+    text = f"""void top(float a[{rows * step}], float b[{rows}]) {{
+      #pragma HLS array_partition variable=a cyclic factor={banks}
+      for (int i = 0; i < {rows}; i++) {"for (int k = 0; k < 30; k++)" if nested else ""} {{ {meets} }} }}"""
+    assert pipelines(tmp_path, text)[0][1].addresses.dsp == dsp
+
+
+def test_a_loop_that_a_pragma_unrolls_counts_in_steps_that_are_divided(tmp_path: Path) -> None:
+    """atax by Allo, unrolled by 39 with 39 banks: mul_9ns_11ns_19, and one DSP for row and column."""
+    text = """void top(float a[390][410], float b[390]) {
+      #pragma HLS array_partition variable=a cyclic factor=39
+      for (int r = 0; r < 410; r++) for (int m = 0; m < 390; m++) {
+        #pragma HLS pipeline II=1
+        #pragma HLS unroll factor=39
+        b[m] = a[m][r]; } }"""
+    assert pipelines(tmp_path, text)[0][1].addresses.dsp == 2
 
 
 def test_filling_a_memory_that_nobody_changes_takes_no_time(tmp_path: Path) -> None:
