@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections import Counter as Count
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from penstock.compiler.hls_in.delays import Delays
-from penstock.compiler.hls_in.records import Called, DataflowRegion, Pipeline, Region, Straight
+from penstock.compiler.hls_in.fabric import LutsAndFlipFlops, fabric_of, fifo_area, multiplexer
+from penstock.compiler.hls_in.records import Again, Called, DataflowRegion, Pipeline, Region, Straight
+from penstock.compiler.hls_in.storage import KernelArray
 from penstock.compiler.hls_in.timed import Timed, merged, touched
 from penstock.compiler.schedule.library import Operator
-
-_ROW = 9
-"""LUTs of a multiplexer for 32 bits, for each operation that shares an operator beyond the first: two operands."""
 
 
 @dataclass(frozen=True)
@@ -35,20 +35,23 @@ def area_of(timed: Timed, delays: Delays) -> Area:
         dsp += count * row.dsp
         lut += count * row.lut
         ff += count * row.ff
-    control = delays.library.control
+    for streams in timed.kernel.streams:
+        if not streams.argument:
+            more = fifo_area(streams.depth, streams.bits)
+            lut += prod(streams.dims) * more[0]
+            ff += prod(streams.dims) * more[1]
+    more = _between(timed.kernel.body, timed)
+    lut += more[0]
+    ff += more[1]
     for item in timed.schedules:
         dsp += timed.schedules[item].addresses.dsp
-        more = _fabric(item, timed, delays)
+        more = fabric_of(item, timed.schedules[item], delays)
         lut += more[0]
         ff += more[1]
         for row, count in _integer_products(item, timed, delays):
             dsp += count * row.dsp
             lut += count * row.lut
             ff += count * row.ff
-        if isinstance(item, Pipeline):
-            bits = sum(max(1, c.trip.bit_length()) for c in item.counters)
-            lut += control.lut + control.lut_per_counter_bit * bits
-            ff += control.ff + control.ff_per_counter_bit * bits
     bram = 0
     for array in timed.kernel.arrays:
         if array.argument or array.registers:
@@ -95,6 +98,41 @@ def _of(item: Region, timed: Timed) -> Count[str]:
     return _units(item.body, timed)
 
 
+def _between(items: list[Region], timed: Timed) -> LutsAndFlipFlops:
+    """Multiplexers of operators and memories that regions one after the other share, and FIFOs of single words that
+    go from task to task."""
+    regions = _flat(items)
+    lut = ff = 0
+    built = [_of(item, timed) for item in regions]
+    for name in {name for units in built for name in units}:
+        most = max(units[name] for units in built)
+        sharing = (sum(units[name] > number for units in built) for number in range(most))
+        lut += sum(3 * multiplexer(count + 1) for count in sharing if count > 1)
+    met = Count(thing for item in regions for thing in touched(item))
+    for array, count in met.items():
+        if isinstance(array, KernelArray) and not array.registers and count > 1:
+            lut += array.banks * 3 * multiplexer(count + 1)
+    for item in regions:
+        bodies = _tasks(item)
+        sent = Count(thing for body in bodies for thing in set().union(*map(touched, body)))
+        for array, tasks in sent.items():
+            if isinstance(array, KernelArray) and array.registers and not array.argument:
+                one = fifo_area(2, array.bits)
+                lut += one[0] * array.words * (tasks - 1)
+                ff += one[1] * array.words * (tasks - 1)
+        for body in bodies:
+            more = _between(body, timed)
+            lut, ff = lut + more[0], ff + more[1]
+    return lut, ff
+
+
+def _tasks(item: Region) -> list[list[Region]]:
+    """What runs one after the other in a region, for each of its tasks."""
+    if isinstance(item, DataflowRegion):
+        return [task.body for task in merged(item.tasks)]
+    return [item.body] if isinstance(item, Again) else []
+
+
 def _integer_products(item: Pipeline | Straight, timed: Timed, delays: Delays) -> Iterator[tuple[Operator, int]]:
     """Multipliers of integers, as many as start in one cycle; those by a constant are additions of shifted values."""
     found = timed.schedules[item]
@@ -108,27 +146,3 @@ def _integer_products(item: Pipeline | Straight, timed: Timed, delays: Delays) -
     )
     for row, uses in rows.items():
         yield row, -(-uses // max(1, found.ii))
-
-
-def _fabric(item: Pipeline | Straight, timed: Timed, delays: Delays) -> tuple[int, int]:
-    """LUTs and flip-flops of what is no operator of its own: multiplexers of shared operators, values that wait."""
-    found = timed.schedules[item]
-    lut = ff = 0
-    uses = Count(name for node in found.starts if (name := delays.unit(node, False)) is not None)
-    if found.ii > 1:
-        for name, count in uses.items():
-            units = found.units.get(name, 0)
-            lut += 2 * _ROW * max(0, count - units)
-    last: dict[object, int] = {}
-    for node, start in found.starts.items():
-        for arg in node.args:
-            if arg in found.starts and not arg.constant:
-                last[arg] = max(last.get(arg, 0), start)
-    for node in found.starts:
-        if node in last and node.op not in ("counter", "const") and node.linear is None:
-            waits = last[node] - found.starts[node] - delays.stages(node)
-            ff += node.bits * min(max(0, waits), 2)
-            lut += node.bits if waits > 3 else 0
-        if node.op == "select":
-            lut += node.bits
-    return lut, ff

@@ -33,6 +33,8 @@ class Placer:
     pipelined: bool
     free: set[KernelArray]
     starts: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
+    there: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
+    """The cycle at whose end a node's value is there, to be kept for those who use it later."""
     ends: list[int] = field(default_factory=list[int])
     units: dict[str, int] = field(default_factory=dict[str, int])
     _taken: Count[tuple[str, int]] = field(default_factory=Count[tuple[str, int]])
@@ -64,6 +66,7 @@ class Placer:
                 continue
             self.starts[node] = at
             ready[node] = self.delays.leave(node, *entered, node in self.fabric)
+            self.there[node] = ready[node][0] - (ready[node][0] > at and not ready[node][1])
             if self.delays.counts(node):
                 self.ends.append(at + self.delays.stages(node, quick=node in self.fabric))
             for user in users[node]:

@@ -45,6 +45,8 @@ class ScheduledPipeline:
     units: dict[str, int]
     """Floating-point and other shared operators by name, as many as are built."""
     starts: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
+    there: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
+    """The cycle at whose end each value is there."""
     addresses: AddressPlan = field(default_factory=AddressPlan)
 
     @property
@@ -95,7 +97,7 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     placer = Placer(nodes, ii, delays, _needs, fabric, cyclic, isinstance(item, Pipeline), free)
     placer.place()
     depth = max(placer.ends, default=0) + 1
-    return ScheduledPipeline(ii, depth, limits, placer.units, placer.starts, delays.addresses)
+    return ScheduledPipeline(ii, depth, limits, placer.units, placer.starts, placer.there, delays.addresses)
 
 
 @dataclass(frozen=True)
