@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
@@ -13,6 +13,7 @@ from penstock.compiler.analysis.pairs import PAIRED
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.bindings import Allotment
 from penstock.compiler.dialects.scaling import scaling_of
+from penstock.compiler.platforms import Resources, total
 from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.scalars.operations import OPERATIONS
 from penstock.compiler.schedule.library import Operator, OperatorLibrary
@@ -50,11 +51,12 @@ class Operators:
     paired: arith.MuliOp | None = None
     """The product of which two lanes share an operator, where that is asked for."""
 
-    def of(self, op: Operation, bits: int, count: int, *, added: bool) -> list[tuple[int, Operator]]:
-        """What the lanes of an operation are built of, and how many of them of each."""
+    def of(self, op: Operation, bits: Sequence[int], count: int, *, added: bool) -> list[tuple[int, Operator]]:
+        """What the lanes of an operation are built of, and how many of them of each; `bits` are its operands'."""
         return [(taken, self._one(op, bits, choice, added)) for taken, choice in self.allotment.take(op, count)]
 
-    def _one(self, op: Operation, bits: int, choice: str | None, added: bool) -> Operator:
+    def _one(self, op: Operation, widths: Sequence[int], choice: str | None, added: bool) -> Operator:
+        bits = max(widths)
         if choice == PAIRED and op is not self.paired:
             choice = None  # without a partner it is built as any other
         row = OPERATIONS.get(type(op))  # one without a row is refused by the library, under its own name
@@ -65,7 +67,7 @@ class Operators:
             name = "mac"
         elif self.library.knows("scale") and scaling_of(op) is not None:
             return self.library.find("scale", bits)
-        return self.library.find(name, bits, choice)
+        return self.library.find(name, bits, choice, min(widths) if op.name == "arith.muli" else None)
 
 
 def flatten_body(
@@ -79,11 +81,21 @@ def flatten_body(
     for index, (argument, width, made) in enumerate(zip(block.args, bits, stepped, strict=True)):
         body.made_by[argument] = (~index,) if made else ()
         body.bits_of[argument] = width
+    last = block.last_op
+    assert last is not None, "the verifier has seen that a body yields"
     for op in block.ops:
-        if isinstance(op, nest.YieldOp):
-            return FlatBody(tuple(body.steps), body.made_by.get(op.value, ()), body.bits(op.value))
-        body.visit(op)
-    raise AssertionError("the verifier has seen that a body yields")
+        if op is not last:
+            body.visit(op)
+    (given,) = last.operands
+    return FlatBody(tuple(body.steps), body.made_by.get(given, ()), body.bits(given))
+
+
+def area_of_lane(block: Block, library: OperatorLibrary, bindings: Mapping[str, str]) -> Resources:
+    """The operators of one lane of a body that sums nothing up: of a nest, or of the operation that it comes from."""
+    bits = [type_bits(argument.type) for argument in block.args]
+    operators = Operators(library, Allotment(bindings))
+    body = flatten_body(block, bits, [True] * len(bits), operators, 1, added=False)
+    return total([step.operator.area(step.operand_bits) * step.count for step in body.steps])
 
 
 class _Body:
@@ -108,7 +120,7 @@ class _Body:
             moved = bits[0] + amount if op.name == "arith.shli" else max(bits[0] - amount, 1)
             self._alias(result, op.operands[0], min(moved, width))
             return
-        rows = self.operators.of(op, max(bits), self.count, added=self.added)
+        rows = self.operators.of(op, bits, self.count, added=self.added)
         inputs = tuple([step for o in op.operands for step in self.made_by.get(o, ())])
         grown, first = min(result_bits(op, bits), width), len(self.steps)
         self.steps += [BodyStep(op.name, inputs, count, grown, row, max(bits)) for count, row in rows]

@@ -193,8 +193,9 @@ class _Flattener:
             while extents[dim] > 1:
                 pairs = extents[dim] // 2
                 count = pairs * (prod(extents) // extents[dim])
-                grown = min(result_bits(combine, [bits, bits]), width)
-                rows = self.operators.of(combine, bits, count, added=False)
+                widths = [bits, bits]
+                grown = min(result_bits(combine, widths), width)
+                rows = self.operators.of(combine, widths, count, added=False)
                 self._add(result, combine.name, (value,), rows, grown, bits)
                 value, bits = result, grown
                 extents[dim] -= pairs

@@ -19,7 +19,10 @@ _PERIOD_TOLERANCE = 1.005  # 300 MHz is 3.333 ns, its table is called 3.33
 
 @dataclass(frozen=True)
 class Operator:
-    """One implementation of some operators for operands of up to `bits` bits. Latency in register stages."""
+    """One implementation of some operators for operands of up to `bits` bits. Latency in register stages.
+
+    Of a product, the narrower factor has at most `narrower` bits where the row says so: slices are not square.
+    """
 
     ops: tuple[str, ...]
     bits: int
@@ -35,11 +38,16 @@ class Operator:
     evidence: str
     lanes: int = 1
     """How many lanes share one, where they find each other (`analysis/pairs.py`)."""
+    narrower: int = 0
 
     @property
-    def key(self) -> tuple[tuple[str, ...], int, str]:
+    def key(self) -> tuple[tuple[str, ...], int, int, str]:
         """What sets rows of one library apart."""
-        return self.ops, self.bits, self.binding
+        return self.ops, self.bits, self.narrower, self.binding
+
+    def holds(self, bits: int, narrower: int | None) -> bool:
+        """Whether operands of these widths fit; without the narrower factor's, it is taken to be as wide."""
+        return bits <= self.bits and (bits if narrower is None else narrower) <= (self.narrower or self.bits)
 
     def area(self, bits: int) -> Resources:
         return Resources(
@@ -120,23 +128,23 @@ class OperatorLibrary:
     def knows(self, op: str) -> bool:
         return any(op in row.ops for row in self.operators)
 
-    def find(self, op: str, bits: int, binding: str | None = None) -> Operator:
+    def find(self, op: str, bits: int, binding: str | None = None, narrower: int | None = None) -> Operator:
         """The first row for the operator that is wide enough and has the binding, if one is asked for."""
-        key = (op, bits, binding)
+        key = (op, bits, binding, narrower)
         if key not in self._found:
-            self._found[key] = _find(self, op, bits, binding)
+            self._found[key] = _find(self, *key)
         return self._found[key]
 
     @cached_property
-    def _found(self) -> dict[tuple[str, int, str | None], Operator]:
+    def _found(self) -> dict[tuple[str, int, str | None, int | None], Operator]:
         """Rows that were asked for before; a cache of functions would hash all of the library each time."""
         return {}
 
 
-def _find(library: OperatorLibrary, op: str, bits: int, binding: str | None) -> Operator:
+def _find(library: OperatorLibrary, op: str, bits: int, binding: str | None, narrower: int | None) -> Operator:
     rows = [row for row in library.operators if op in row.ops]
     for row in rows:
-        if bits <= row.bits and (binding is None or binding == row.binding):
+        if row.holds(bits, narrower) and (binding is None or binding == row.binding):
             return row
     known = ", ".join(f"{row.binding} up to {row.bits} bits" for row in rows)
     raise PenstockError(
@@ -263,6 +271,7 @@ def _operator(fields: Fields) -> Operator:
         bram18=fields.count("bram18", default=0),
         evidence=fields.text("evidence"),
         lanes=fields.count("lanes", default=1),
+        narrower=fields.count("narrower", default=0),
     )
     fields.finish()
     if row.evidence not in _EVIDENCE:

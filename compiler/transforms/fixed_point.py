@@ -2,7 +2,9 @@
 
 Integers stand for real numbers through a scale that is known at compile time. An accumulator keeps its own scale as
 long as it can: a bias is added and ReLU taken in i32. Where values of different scales meet, or the result is
-narrowed, values are aligned: multiplied in i64 by an i32 multiplier, to a common scale of 2**-shift output steps.
+narrowed, values are aligned: multiplied to a common scale of 2**-shift output steps. A multiplier has no more bits
+than rounding to a step can tell apart, and an accumulator goes into the product with the bits that its largest sum
+takes: what is multiplied is 27 bits by 16 or less, where the types would say 32 by 32.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from penstock.compiler.transforms.generics import constant
 
 I32, I64 = IntegerType(32), IntegerType(64)
 MULTIPLIER_LIMIT = 1 << 31
+STEP_BITS, RESULT_BITS = 15, 31
+"""Of multipliers without their sign: with 15, a number of 127 steps is off by 1/256 of one at most. What leaves at
+levels finer than f32 has more."""
 _WIDE_LIMIT = 1 << 62
 
 
@@ -29,7 +34,7 @@ class NotFixedPoint(Exception):
 
 
 class TooWide(Exception):
-    """With this shift a multiplier or a sum does not fit: a smaller one may do."""
+    """With this shift a sum does not fit, or no multiplier needs so fine a unit: a smaller one may do."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,9 @@ class Translator:
     step: float
     """The scale of the result."""
     shift: int
+    multiplier_bits: int = STEP_BITS
+    spare: int | None = None
+    """By how many places the unit is finer than what every multiplier so far asks for; None before the first."""
 
     def translate(self, op: Operation, given: Sequence[Operand | Flag]) -> Operand:
         """The integer counterpart of one float operation."""
@@ -106,6 +114,8 @@ class Translator:
         if isinstance(value, Fixed) and gap is None and value.width == width and np.all(value.scale == self.step):
             return value.value
         fixed = self._align(value)
+        if self.spare:
+            raise TooWide
         rounded = self._emit(arith.AddiOp(fixed.value, self._constant(1 << (self.shift - 1), 64)))
         shifted = self._emit(arith.ShRSIOp(rounded, self._constant(self.shift, 64)))
         limit = 1 << (width - 1)
@@ -189,18 +199,26 @@ class Translator:
         return x if x.aligned else self._scaled(x, x.scale)
 
     def _scaled(self, x: Fixed, scale: Array) -> Fixed:
-        """x * scale in the common unit."""
+        """x * scale in the common unit: times a multiplier, which counts larger steps where the unit is too fine."""
         unit = np.asarray(self.step / 2.0**self.shift)
-        multipliers = np.floor(scale / unit + 0.5)
+        multipliers, spare = _multipliers(scale / unit, self.multiplier_bits)
         largest = int(np.max(np.abs(multipliers)))
-        if largest >= MULTIPLIER_LIMIT:
-            raise TooWide
-        bound = _checked(x.bound * largest)
-        wide = self._emit(arith.ExtSIOp(x.value, I64))
-        multiplier = self._emit(arith.ExtSIOp(self.integers(multipliers.astype(np.int64), 32, "multiplier"), I64))
-        product = self._emit(arith.MuliOp(wide, multiplier))
+        if largest:
+            self.spare = spare if self.spare is None else min(self.spare, spare)
+        bound = _checked(x.bound * largest << spare)
+        held = self.integers(multipliers.astype(np.int64), 16 if self.multiplier_bits < 16 else 32, "multiplier")
+        product = self._emit(arith.MuliOp(self._extended(x), self._emit(arith.ExtSIOp(held, I64))))
+        if spare:
+            product = self._emit(arith.ShLIOp(product, self._constant(spare, 64)))
         sign = x.non_negative and bool(np.all(multipliers >= 0))
         return Fixed(product, unit, bound, 64, aligned=True, non_negative=sign)
+
+    def _extended(self, x: Fixed) -> SSAValue:
+        """In 64 bits, through those that its largest number takes: so wide is what multiplies it."""
+        value, bits = x.value, x.bound.bit_length() + 1
+        if max(8, bits) < x.width:
+            value = self._emit(arith.TruncIOp(value, IntegerType(bits)))
+        return self._emit(arith.ExtSIOp(value, I64))
 
     def _in_units(self, known: KnownNumbers, scale: Array) -> Array:
         numbers = np.floor(np.asarray(known.numbers, np.float64) / scale + 0.5)
@@ -222,3 +240,14 @@ def _checked(bound: int) -> int:
     if bound >= _WIDE_LIMIT:
         raise TooWide
     return bound
+
+
+def _multipliers(ratio: Array, bits: int) -> tuple[Array, int]:
+    """Whole numbers of at most so many bits, and the places by which each is to be shifted up, the same for all."""
+    largest = float(np.max(np.abs(ratio)))
+    spare = max(0, int(np.ceil(np.log2(largest))) - bits) if largest > 0 else 0
+    rounded = np.floor(ratio / 2.0**spare + 0.5)
+    if int(np.max(np.abs(rounded))) >> bits:
+        spare += 1
+        rounded = np.floor(ratio / 2.0**spare + 0.5)
+    return rounded, spare

@@ -17,6 +17,8 @@ from penstock.compiler.interpreter.linalg import trip_counts
 from penstock.compiler.transforms.body_builder import BodyBuilder, along_result
 from penstock.compiler.transforms.editor import element_type, layer_of, shape_of
 from penstock.compiler.transforms.fixed_point import (
+    RESULT_BITS,
+    STEP_BITS,
     Fixed,
     Flag,
     KnownNumbers,
@@ -67,7 +69,7 @@ def _with_shift(
     def integers(numbers: Array, width: int, what: str) -> SSAValue:
         return builder.numbers(numbers, IntegerType(width), what)
 
-    translator = Translator(builder.block, integers, step, shift)
+    translator = Translator(builder.block, integers, step, shift, RESULT_BITS if returned else STEP_BITS)
     found: dict[SSAValue, Operand | Flag] = {}
     for argument, value, layout in zip(op.body.block.args, op.inputs, maps_of(op), strict=False):
         found[argument] = _operand(state, builder, value, layout)

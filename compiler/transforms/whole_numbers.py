@@ -381,7 +381,11 @@ class BodyTranslator:
         return value if held.width.data >= width else self._emit(arith.ExtSIOp(value, IntegerType(width)))
 
     def _widened(self, x: Scaled, width: int) -> SSAValue:
-        return x.value if x.width >= width else self._emit(arith.ExtSIOp(x.value, IntegerType(width)))
+        """Through the bits that its numbers take: so wide is what adds or multiplies it."""
+        value, bits = x.value, max(8, x.bound.bit_length() + 1)
+        if bits < x.width < width:
+            value = self._emit(arith.TruncIOp(value, IntegerType(bits)))
+        return value if x.width >= width else self._emit(arith.ExtSIOp(value, IntegerType(width)))
 
     def _constant(self, number: int, width: int) -> SSAValue:
         return self._emit(constant(number, IntegerType(width)))

@@ -177,10 +177,10 @@ def _narrow_product(op: Operation, factors: Sequence[SSAValue], names: Sequence[
     """`a * b` of the types that they have: a product of such a width is what the tool sees, and what it can bind."""
     result, text = op.results[0].type, f"{names[0]} * {names[1]}"
     narrow = [integer_width(factor.type) or 0 for factor in factors]
-    if integer_width(result) == 64 and sum(narrow) > 32:  # in C++ the product of two int32_t is one
+    native = all(width in (8, 16, 32) for width in narrow)
+    if native and integer_width(result) == 64 and sum(narrow) > 32:  # in C++ the product of two int32_t is one
         return f"(int64_t){text}"
-    plain = all(width in (8, 16, 32) for width in narrow) and integer_width(result) in (32, 64)
-    return text if plain else f"({cpp_type(result)})({text})"
+    return text if native and integer_width(result) in (32, 64) else f"({cpp_type(result)})({text})"
 
 
 _PLAIN = (
