@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Block
 from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.converter import ConverterPlan
@@ -15,7 +13,6 @@ from penstock.compiler.analysis.nests import (
     Load,
     NestFacts,
     NestValue,
-    Other,
     Place,
     Read,
     Statement,
@@ -25,11 +22,9 @@ from penstock.compiler.analysis.nests import (
 from penstock.compiler.analysis.one_pass import OnePassPlan
 from penstock.compiler.analysis.regroup import RegroupPlan
 from penstock.compiler.analysis.walks import LoopOf
-from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop
-from penstock.compiler.dialects.nest_stack import Stacking
 from penstock.compiler.plan.names import block_name
 from penstock.compiler.plan.regroup_nests import build_regroup
 
@@ -112,12 +107,6 @@ def send(
 def push(value: NestValue, targets: Sequence[Place], when: GuardAttr) -> list[Statement]:
     """A token into every FIFO that wants it, in one slot."""
     return [Write(value, target, when) for target in targets]
-
-
-def stack(values: Sequence[NestValue], by: Stacking, result: NestValue) -> Other:
-    """Values of one shape, one behind the other along a dim, and of their lanes the windows that are wanted."""
-    operands = Block(arg_types=[VectorType(v.dtype, v.shape) for v in values]).args
-    return Other(nest.StackOp(operands, by), tuple(values), result)
 
 
 def corners(loops: Sequence[LoopOf], kind: ITensorType, skip: int = 0) -> AffineMap:

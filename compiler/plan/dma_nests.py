@@ -37,9 +37,9 @@ from penstock.compiler.plan.converter_nests import (
     named,
     push,
     send,
-    stack,
     token_of,
 )
+from penstock.compiler.plan.last_tokens import stack
 from penstock.compiler.plan.parts import Transfer
 
 JOIN = "join"

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Block
 from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.nests import (
-    Load,
     NestFacts,
     NestValue,
-    Other,
     Place,
     Read,
     Select,
     Statement,
-    StoreFact,
     Write,
 )
 from penstock.compiler.analysis.regroup import RegroupPlan
-from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
 from penstock.compiler.dialects.nest_stack import Stacking
+from penstock.compiler.plan.last_tokens import LastTokens, stack
 
 
 def build_regroup(plan: RegroupPlan, source: Place, targets: Sequence[Place]) -> NestFacts:
@@ -39,23 +34,22 @@ def build_regroup(plan: RegroupPlan, source: Place, targets: Sequence[Place]) ->
         for dim in range(len(plan.token))
     ]
     address = AffineMap(len(loops), 0, tuple(corner))
-    lines = [Place(f"line_{i}", "buffer", plan.line, source.dtype) for i in range(plan.depth)]
-    before = [NestValue(source.shape, source.dtype) for _ in lines]
-    statements += [Load(line, address, ALWAYS, value) for line, value in zip(lines, before, strict=True)]
+    lines = LastTokens(source, plan.depth, plan.line, address, plan.dim, at)
+    before, loads = lines.load()
+    statements += loads
     newest = token
     if taken.terms:
         newest = NestValue(source.shape, source.dtype)
         statements.append(Select(token, before[-1], taken, newest))
     known = [*before, newest]
-    statements += [StoreFact(value, line, address, ALWAYS) for line, value in zip(lines, known[1:], strict=True)]
+    statements += lines.store(before, newest)
     picked: NestValue | None = None
     for first, slots in plan.picks.items():
         oldest, first = divmod(first, plan.taken)
         wanted = known[oldest : oldest - (-(first + plan.sent) // plan.taken)]
         by = Stacking(plan.dim, first, plan.sent, 1)
         one = NestValue(by.shape(source.shape), source.dtype)
-        operands = Block(arg_types=[VectorType(v.dtype, v.shape) for v in wanted]).args
-        statements.append(Other(nest.StackOp(operands, by), tuple(wanted), one))
+        statements.append(stack(wanted, by, one))
         if picked is not None:
             chosen = NestValue(one.shape, one.dtype)
             statements.append(Select(one, picked, _among(at, slots, plan.slots), chosen))

@@ -1,7 +1,7 @@
 """Builds the nest of a slide: a line buffer that lays out the windows along one dim as the tensor passes.
 
 Every slot takes the slice at one place of the dim, or at several side by side, or their padding, and knows the slices
-before it that windows still want, each in a memory that holds what lies inside the dim. The windows that end there
+before it that windows still want, with all that lies inside the dim (`last_tokens.py`). The windows that end there
 leave at once. So the memories hold what is alive when a slice arrives, and nothing waits for a whole frame.
 """
 
@@ -16,22 +16,21 @@ from xdsl.ir.affine import AffineMap
 from penstock.compiler.analysis.loops import itensor_loops
 from penstock.compiler.analysis.nests import (
     Constant,
-    Load,
     NestFacts,
     NestValue,
     Place,
     Read,
     Select,
     Statement,
-    StoreFact,
 )
 from penstock.compiler.analysis.walks import LoopOf
 from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.itensor_types import ITensorType
-from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
+from penstock.compiler.dialects.nest import GuardAttr, Loop, Term
 from penstock.compiler.dialects.nest_stack import Stacking
 from penstock.compiler.dialects.window import Slide
-from penstock.compiler.plan.converter_nests import push, stack
+from penstock.compiler.plan.converter_nests import push
+from penstock.compiler.plan.last_tokens import LastTokens, stack
 
 
 def build_slide(
@@ -54,11 +53,10 @@ def build_slide(
         statements += [Constant(fill, nothing), Select(token, nothing, taken, passing)]
         token = passing
     shape, address = _memory(source.shape, inner, len(outer) + 1, len(loops))
-    lines = [Place(f"line_{i}", "buffer", shape, source.dtype) for i in range(walk.first_sent)]
-    before = [NestValue(source.shape, source.dtype) for _ in lines]
-    statements += [Load(line, address, ALWAYS, value) for line, value in zip(lines, before, strict=True)]
+    lines = LastTokens(source, walk.first_sent, shape, address, by.dim, len(outer))
+    before, loads = lines.load()
     known = [*before, token]
-    statements += [StoreFact(value, line, address, ALWAYS) for line, value in zip(lines, known[1:], strict=True)]
+    statements += [*loads, *lines.store(before, token)]
     stacking = walk.stacking
     window = token
     if by.size > 1 or len(known) > 1 or stacking.count < walk.width:

@@ -56,6 +56,7 @@ FRAMES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     ),
     "1-D": (lambda: nn.Conv1d(3, 5, 4, stride=2), (1, 3, 11)),
     "3-D": (lambda: nn.Conv3d(2, 3, (2, 3, 3), padding=1), (1, 2, 3, 4, 4)),
+    "long rows": (lambda: nn.Conv2d(1, 2, 3, stride=(1, 2), padding=1), (1, 1, 4, 136)),
     "two frames": (lambda: nn.Conv2d(2, 3, 3, padding=1), (2, 2, 5, 5)),
     "largest": (lambda: nn.MaxPool2d(2), (1, 3, 6, 6)),
     "largest, overlapping": (lambda: nn.MaxPool2d(3, 2, 1), (1, 3, 7, 7)),

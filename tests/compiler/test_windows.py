@@ -19,13 +19,14 @@ from penstock.compiler.analysis.live_range import live_maximum
 from penstock.compiler.analysis.spatial import frame_lanes
 from penstock.compiler.analysis.walks import SliceWalk
 from penstock.compiler.design import Design, KernelDesign
-from penstock.compiler.dialects import stream
+from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.window import Slide
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.pipeline import Lowered, lower, prepare
 from penstock.compiler.pipeline.verify import make_inputs, verify_levels, verify_pytorch
 from penstock.compiler.program import Program
+from penstock.compiler.schedule import load_library, schedule_nest
 from tests.compiler.designs import divisors
 from tests.compiler.frames import FRAMES, imported
 from tests.compiler.test_chain import check_csim
@@ -81,13 +82,14 @@ def test_csim_agrees(tmp_path: Path) -> None:
         program = model(name)
         batch += [with_lanes(prepare(program), 1), plain(prepare(program, "w8a8"), "w8a8")]
     batch.append(side_by_side(prepare(in_columns(), "w8a8"), 4))
+    batch.append(plain(prepare(model("long rows"), "w8a8"), "w8a8"))
     check_csim(batch, tmp_path)
 
 
 def test_rtl_agrees_cycle_by_cycle() -> None:
     """Integer models, two frames one after the other: the lines of the first are gone when the second comes."""
     cores: list[Core] = []
-    for name in ("stride", "residual", "into dense"):
+    for name in ("stride", "residual", "into dense", "long rows"):
         lowered = plain(prepare(model(name), "w8a8"), "w8a8")
         cores.append(Core(lowered, name))
     cores.append(Core(side_by_side(prepare(in_columns(), "w8a8"), 4), "columns"))
@@ -104,20 +106,34 @@ def test_golden() -> None:
         Parser(make_context(), str(module)).parse_module().verify()
 
 
+def slides(lowered: Lowered) -> list[stream.TaskOp]:
+    tasks = [op for op in lowered.stream.walk() if isinstance(op, stream.TaskOp)]
+    return [task for task in tasks if "windows" in (name := task.sym_name.data) and "convert" not in name]
+
+
 def test_lines_hold_what_is_alive() -> None:
     """Rows into 3 x 3 windows on 16 x 16: two rows and two columns of a window; 35 are alive where windows are slices.
 
     The three that are more stand in the window and in the rows before it too. Two frames would be 512.
     """
     lowered = plain(prepare(imported(nn.MaxPool2d(3, 1), (1, 1, 16, 16), "pool")))
-    tasks = [op for op in lowered.stream.walk() if isinstance(op, stream.TaskOp)]
-    slides = [task for task in tasks if "windows" in (name := task.sym_name.data) and "convert" not in name]
-    lines = [op for one in slides for op in one.walk() if isinstance(op, stream.BufferOp)]
+    lines = [op for one in slides(lowered) for op in one.walk() if isinstance(op, stream.BufferOp)]
     sizes = [op.result.type.element_count() for op in lines]
     assert sizes == [16, 16, 3, 3]
     rows = SliceWalk((1, 1), ((16, 1, 0), (16, 1, 1)))
     windows = SliceWalk((3, 3), ((14, 1, 0), (14, 1, 1)))
     assert live_maximum(rows, windows) == 35 == sum(sizes) - 3
+
+
+def test_long_lines_are_one_memory() -> None:
+    """Two rows of 136 places are one block RAM, whose words hold a place of each; a window's columns stay apart."""
+    lowered = plain(prepare(model("long rows"), "w8a8"), "w8a8")
+    library = load_library("vitis-ultrascale-plus", 300.0)
+    nests = [op for task in slides(lowered) for op in task.walk() if isinstance(op, nest.NestOp)]
+    memories = [memory for one in nests for memory in schedule_nest(one, library).memories]
+    assert [(m.name, m.shape.words, m.shape.word_bits, m.area.bram18) for m in memories] == [
+        ("lines", 136, 16, 1), ("line_0", 1, 24, 0), ("line_1", 1, 24, 0),
+    ]  # fmt: skip
 
 
 def test_a_layer_begins_after_the_rows_of_its_first_window() -> None:
