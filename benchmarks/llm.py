@@ -12,12 +12,12 @@ Every row is a process that may take ten minutes of a processor; one that fails 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
+from benchmarks.kept_rows import keep_row, kept_rows
 from benchmarks.language.part import CHUNK, TEXTS, names
 from benchmarks.language.rows import Row, run_rows
 from benchmarks.language.whole import cards_row, number, text_row
@@ -33,15 +33,13 @@ def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> F
     Rows go to the end of the file `keep` when they are there, and those that it has are not run again.
     """
     asked = [name for name in all_names() if only in name or fnmatch(name, only)][:limit]
-    rows = _kept(keep)
+    rows: dict[str, Row] = {row["name"]: row for row in kept_rows(keep)}
     wanted = [name for name in needed(asked) if name not in rows]
 
     def found(name: str, row: Row) -> None:
         rows[name] = row
         print(f"llm: {name}: {row.get('reason') or 'done'}, {row['wall_s']} s", file=sys.stderr, flush=True)
-        if keep is not None:
-            with keep.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+        keep_row(keep, row)
 
     run_rows(wanted, found)
     return figures(rows, asked)
@@ -101,10 +99,3 @@ def summary(rows: Sequence[Row]) -> dict[str, Value]:
         "one_text_scaling_4": figure("devices/4", "one_text_scaling"),
         "rows_without_figures": sum("reason" in row for row in rows),
     }
-
-
-def _kept(keep: Path | None) -> dict[str, Row]:
-    if keep is None or not keep.exists():
-        return {}
-    rows = [json.loads(line) for line in keep.read_text(encoding="utf-8").splitlines()]
-    return {row["name"]: row for row in rows}

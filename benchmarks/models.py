@@ -25,6 +25,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from benchmarks.kept_rows import keep_row, kept_rows
 from benchmarks.model_corpus import onnx_exports
 from benchmarks.model_corpus.listing import ONNX, CorpusModel, corpus
 from benchmarks.registry import WALL_CLOCK, Figures, Value
@@ -64,19 +65,14 @@ def run(only: str = "", limit: int | None = None, options: str = "", keep: Path 
                 if row is None:
                     row = _tried(model, quantize, Path(folder), options)
                     _say(row, f"{number} of {len(models)}")
-                    if keep is not None:
-                        with keep.open("a", encoding="utf-8") as file:
-                            file.write(json.dumps({**row, "options": options}) + "\n")
+                    keep_row(keep, {**row, "options": options})
                 rows.append(row)
     return Figures(WALL_CLOCK, rows, _summary(rows))
 
 
 def _kept(keep: Path | None, options: str) -> dict[tuple[str, str], Mapping[str, Value]]:
     """The rows of the file, by model and quantisation, which were found under these options."""
-    if keep is None or not keep.exists():
-        return {}
-    rows = [json.loads(line) for line in keep.read_text(encoding="utf-8").splitlines()]
-    return {(row["model"], row["quantize"]): row for row in rows if row.pop("options") == options}
+    return {(row["model"], row["quantize"]): row for row in kept_rows(keep) if row.pop("options") == options}
 
 
 def _tried(model: CorpusModel, quantize: str | None, folder: Path, options: str) -> Mapping[str, Value]:

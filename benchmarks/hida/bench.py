@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 
 from benchmarks.hida import lenet, sweep
 from benchmarks.hida.published import TABLE_2
+from benchmarks.kept_rows import keep_row, kept_rows
 from benchmarks.registry import Figures, Value
 
 Row = Mapping[str, Value]
@@ -33,14 +33,13 @@ def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> F
 
     Rows go to the end of the file `keep` when they are there, and those that it has are not made again.
     """
-    known = _kept(keep)
+    known: dict[str, Row] = {str(row["name"]): row for row in kept_rows(keep)}
     rows: list[Row] = []
     for name, make in [(n, m) for n, m in makers().items() if only in n or fnmatch(n, only)][:limit]:
         row = known.get(name) or make()
         rows.append(row)
-        if keep is not None and name not in known:
-            with keep.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(dict(row)) + "\n")
+        if name not in known:
+            keep_row(keep, row)
     return Figures("modelled", rows, summary({str(row["name"]): row for row in rows}))
 
 
@@ -67,10 +66,3 @@ def summary(rows: Mapping[str, Row]) -> dict[str, Value]:
 
 def _ratio(over: Row, under: Row, figure: str) -> float:
     return round(float(str(over[figure])) / max(float(str(under[figure])), 1e-9), 2)
-
-
-def _kept(keep: Path | None) -> dict[str, Row]:
-    if keep is None or not keep.exists():
-        return {}
-    rows = [json.loads(line) for line in keep.read_text(encoding="utf-8").splitlines() if line]
-    return {str(row["name"]): row for row in rows}
