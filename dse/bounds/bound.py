@@ -93,10 +93,17 @@ class GoalBounds:
         self.graph, self.library = evaluator.space.graph, evaluator.assembler.library
         self.limits = evaluator.may_use.as_dict()
         self.bodies: dict[str, LeastBody] = {op.layer: body_of(op, self.library) for op in self.graph.operations}
-        self.chains: Chains = chains_of(self.graph, self.bodies)
+        self.chains: Chains = chains_of(self.graph, self.bodies, self._loading)
         self.sizes = sizes_of(evaluator.space)
         self.kernels = [*self._kernels()]
         self.prices = [*self._prices()]
+
+    @property
+    def _loading(self) -> int:
+        """Cycles until a word can be read that a load has taken from where inputs lie, and sent on."""
+        memory = self.library.memory
+        arrays = self.evaluator.platform.has_array_arguments
+        return 1 + (memory.load_latency if arrays else memory.external_load_latency)
 
     def _kernels(self) -> Iterator[_Kernel]:
         space = self.evaluator.space
@@ -211,7 +218,8 @@ class GoalBounds:
 
     def _whole(self, needs: Needs, least: float, overlap: Overlap) -> float:
         """The same where kernels have whole lanes in every dim."""
-        given = self.evaluator.space.options.kernels
+        given, memory = self.evaluator.space.options.kernels, self.library.memory
+        keeping = memory.load_latency + memory.store_latency
         parts: dict[str, list[IndexCounts]] = {one.layer: [] for one in self.kernels}
         for of_one in (*needs.before.values(), *needs.after.values()):
             for other, part in of_one.items():
@@ -224,7 +232,8 @@ class GoalBounds:
                 done = [int(one.lanes.iterations[0] * share_of(loops, op.trips)) for loops in wanted]
                 ways = np.array([[one.lanes.lanes[0], one.lanes.iterations[0], 0, *done]], np.int64)
             else:
-                ways = ways_of(op, self.sizes[op.layer], wanted, self._most_lanes(one), least * FAR, body.adding)
+                most = (self._most_lanes(one), least * FAR)
+                ways = ways_of(op, self.sizes[op.layer], wanted, *most, body.adding, keeping)
             columns = {loops: PARTS + n for n, loops in enumerate(wanted)}
             unrolled.append(Unrolled(op.layer, ways, columns, one.needed, body.adding))
         return WholeLanes(unrolled, self.chains, needs, self.limits, least, overlap).shortest()
@@ -246,9 +255,9 @@ class GoalBounds:
         for value, comes_in in external_tensors(self.graph, with_weights=space.weights == "stream"):
             words = ceil(tensor_bits(value) / (space.port_bits * (int(most) if comes_in else 1)))
             if around and comes_in:
-                words += after_value(value, self.graph, self.bodies, self.chains.after)
+                words += self._loading + after_value(value, self.graph, self.chains.after)
             elif around and (maker := self.graph.makers.get(value)) is not None:
-                words += self.chains.first[maker.layer]
+                words += self.chains.first[maker.layer] + 1
             ports = max(ports, words)
         found: dict[str, float] = {PORTS: ports}
         memory = platform.fastest_memory

@@ -1,14 +1,21 @@
-"""How long before a kernel may begin, and how long after its last iteration the run still goes on, at the least."""
+"""How long before a kernel can begin, and how long after its last iteration the run still goes on, at the least.
+
+What is written in one cycle is read in a later one. Inputs come through loads, and what is made last is stored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from penstock.compiler.analysis.graph import Graph, Node, TensorOp
+from penstock.compiler.analysis.graph import Concat, Graph, Node, TensorOp, Windows
+from penstock.compiler.dialects.types import tensor_type
 from penstock.dse.bounds.operators import LeastBody
+
+_STORED = 1
+"""What is made is read once more, by a store or by another kernel."""
 
 
 @dataclass(frozen=True)
@@ -16,50 +23,49 @@ class Chains:
     """In cycles, by kernel. A result needs all terms of its sums, and a pipeline its stages, whatever the lanes."""
 
     before: Mapping[str, int]
-    """Until the first of its operands that another kernel makes can be there."""
+    """Until the first of its operands can be there."""
     first: Mapping[str, int]
     """Until its first result can be there."""
     after: Mapping[str, int]
-    """From its last iteration to the end of the run."""
+    """From the end of its last iteration to the end of the run."""
     longest: int
 
 
-def chains_of(graph: Graph, bodies: Mapping[str, LeastBody]) -> Chains:
+def chains_of(graph: Graph, bodies: Mapping[str, LeastBody], loading: int) -> Chains:
+    """`loading` cycles pass before the first element of an input can be read."""
     nodes: dict[SSAValue, Node] = {node.result: node for node in graph.nodes}
     before: dict[str, int] = {}
     first: dict[str, int] = {}
+
+    def there(value: SSAValue) -> int:
+        """When the first element of a value can be read."""
+        node = nodes.get(value)
+        match node:
+            case None:
+                return 0 if graph.is_param(value) else loading
+            case TensorOp():
+                return first[node.layer] + 1
+            case Concat():  # it may be any of them
+                return min(there(source) for source in node.sources)
+            case Windows() if node.by.pads(tensor_type(node.source).get_shape()[node.by.dim]):
+                return 0
+            case _:
+                return there(node.source)
+
     for op in graph.operations:
-        makers = [maker for value in op.inputs for maker in _makers(value, nodes)]
-        before[op.layer] = max((first[maker.layer] for maker in makers), default=0)
+        before[op.layer] = max((there(value) for value in op.inputs), default=0)
         first[op.layer] = before[op.layer] + bodies[op.layer].whole_sum
-    rest: dict[str, int] = {}
+    after: dict[str, int] = {}
     for op in reversed(graph.operations):
-        rest[op.layer] = max(_after(op, graph, bodies, rest), default=0)
-    after = {layer: bodies[layer].one_term + cycles for layer, cycles in rest.items()}
-    return Chains(before, first, after, max((first[layer] + rest[layer] for layer in first), default=0))
+        readers = [reader.layer for reader in graph.operations if op.result in reader.inputs]
+        # all that a kernel reads comes to it before its last iteration has ended
+        after[op.layer] = bodies[op.layer].one_term + max([_STORED, *(1 + after[layer] for layer in readers)])
+    longest = max(
+        (first[layer] + 1 + after[layer] - bodies[layer].one_term for layer in first), default=0
+    )  # fmt: skip
+    return Chains(before, first, after, longest)
 
 
-def after_value(value: SSAValue, graph: Graph, bodies: Mapping[str, LeastBody], after: Mapping[str, int]) -> int:
-    """From when the last element of a tensor is there to the end of the run."""
-    found = [
-        bodies[reader.layer].from_operand[place] + after[reader.layer] - bodies[reader.layer].one_term
-        for reader in graph.operations for place, operand in enumerate(reader.inputs) if operand is value
-    ]  # fmt: skip
-    return max(found, default=0)
-
-
-def _after(op: TensorOp, graph: Graph, bodies: Mapping[str, LeastBody], rest: Mapping[str, int]) -> Iterator[int]:
-    """What every kernel that reads all of a result still does when the last of it has come."""
-    for reader in graph.operations:
-        for place, operand in enumerate(reader.inputs):
-            if operand is op.result:
-                yield bodies[reader.layer].from_operand[place] + rest[reader.layer]
-
-
-def _makers(value: SSAValue, nodes: Mapping[SSAValue, Node]) -> Iterator[TensorOp]:
-    node = nodes.get(value)
-    if isinstance(node, TensorOp):
-        yield node
-    elif node is not None:
-        for source in node.inputs:
-            yield from _makers(source, nodes)
+def after_value(value: SSAValue, graph: Graph, after: Mapping[str, int]) -> int:
+    """From when the last element of a tensor is read to the end of the run."""
+    return max((after[reader.layer] for reader in graph.operations if value in reader.inputs), default=0)

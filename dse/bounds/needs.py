@@ -20,6 +20,9 @@ from penstock.dse.bounds.operators import LeastBody
 _PADDED = 7 / 6
 """A dim may be padded by a sixth: then a part of it is a smaller part."""
 
+_READ = 1
+"""A token is read in a later cycle than it is written."""
+
 IndexCounts = tuple[int, ...]
 """How many indices along each dim of a tensor, or each loop of a kernel."""
 
@@ -73,19 +76,14 @@ class _Follower:
 
     def before(self, op: TensorOp) -> WaitedParts:
         found: dict[str, WaitedFor] = {}
-        for place, value in enumerate(op.inputs):
-            _join(found, self.made(value, (1,) * len(_shape(value))), self._ahead(op, place))
+        for value in op.inputs:
+            _join(found, self.made(value, (1,) * len(_shape(value))), _READ)
         return found
 
     def after(self, op: TensorOp) -> WaitedParts:
         found: dict[str, WaitedFor] = {}
         _join(found, self.read(op.result, (1,) * len(_shape(op.result))), self.bodies[op.layer].one_term, op.layer)
         return found
-
-    def _ahead(self, op: TensorOp, place: int) -> int:
-        """A token is read in a later cycle than it is written; an iteration may begin before it takes an operand."""
-        body = self.bodies[op.layer]
-        return 1 + body.from_operand[place] - body.one_term
 
     def made(self, value: SSAValue, counts: IndexCounts) -> WaitedParts:
         """What must be done so that so many indices along each dim of a value are there."""
@@ -101,9 +99,9 @@ class _Follower:
                 body = self.bodies[node.layer]
                 loops = _loops_of(node, counts)
                 found = {node.layer: WaitedFor(share_of(loops, node.trips), body.one_term, loops, (node.layer,))}
-                for place, (source, dims) in enumerate(zip(node.inputs, node.operand_dims, strict=True)):
+                for source, dims in zip(node.inputs, node.operand_dims, strict=True):
                     wanted = tuple(1 if d is None else loops[d] for d in dims)
-                    _join(found, self.made(source, wanted), 1 + body.from_operand[place], node.layer)
+                    _join(found, self.made(source, wanted), _READ + body.one_term, node.layer)
                 return found
             case Slice():
                 return self.made(node.source, counts)
@@ -147,15 +145,15 @@ class _Follower:
     def _reading(self, node: Node, value: SSAValue, counts: IndexCounts, found: dict[str, WaitedFor]) -> None:
         match node:
             case TensorOp():
-                for place, (source, dims) in enumerate(zip(node.inputs, node.operand_dims, strict=True)):
+                for source, dims in zip(node.inputs, node.operand_dims, strict=True):
                     if source is not value or None in dims or None in node.result_dims:
                         continue
                     known = {d: counts[index] for index, d in enumerate(dims) if d is not None}
                     loops = tuple(known.get(d, trip) for d, trip in enumerate(node.trips))
                     result = tuple(1 if d is None else loops[d] for d in node.result_dims)
                     part = WaitedFor(share_of(loops, node.trips), 0, loops)
-                    _join(found, {node.layer: part}, self._ahead(node, place))
-                    after = 1 + self.bodies[node.layer].from_operand[place]
+                    _join(found, {node.layer: part}, _READ)
+                    after = _READ + self.bodies[node.layer].one_term
                     _join(found, self.read(node.result, result), after, node.layer)
             case Slice():
                 left = counts[node.dim] - (_shape(node.source)[node.dim] - _shape(node.result)[node.dim])

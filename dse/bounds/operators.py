@@ -39,11 +39,10 @@ class LeastBody:
 
     needed: tuple[Needed, ...]
     one_term: int
-    """From the last term of a sum to the result; without a reduction, from any operand."""
+    """From the last term of a sum to the result. All operands of an iteration are taken at once, so it is the slowest
+    of their ways that counts."""
     whole_sum: int
     """From when the first of all terms may be there."""
-    from_operand: tuple[int, ...]
-    """As `one_term`, of each operand."""
     adding: int
     """Of one addition of its sums; none where nothing is summed."""
 
@@ -53,7 +52,6 @@ def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
     bound, terms = set(bindable(op)), prod(op.trips[d] for d in op.reductions)
     combining = _combining(op, block)
     needed: list[Needed] = []
-    reach: list[dict[SSAValue, int]] = [{argument: 0} for argument in block.args[: len(op.inputs)]]
     slowest: dict[SSAValue, int] = dict.fromkeys(block.args[: len(op.inputs)], 0)
     adding = 0
     for inner in block.ops:
@@ -69,10 +67,9 @@ def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
             needed.append(Needed(Fraction(terms - 1, terms), tuple(area for _, area in rows)))
             adding, latency = latency, 0
         result = inner.results[0]
-        for reached in (*reach, slowest):
-            known = [reached[operand] for operand in inner.operands if operand in reached]
-            if known:
-                reached[result] = max(known) + latency
+        known = [slowest[operand] for operand in inner.operands if operand in slowest]
+        if known:
+            slowest[result] = max(known) + latency
     last = block.last_op
     assert last is not None
     given = last.operands[0]
@@ -81,7 +78,6 @@ def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
         tuple(needed),
         slowest.get(given, 0) + once,
         slowest.get(given, 0) + adding * ceil(log2(terms)),
-        tuple(reached[given] + once if given in reached else 0 for reached in reach),
         once,
     )
 

@@ -125,7 +125,7 @@ class Overlap:
                 side = self.sides[layer][place]
                 program.row({lanes: 1, works[layer]: -side.slope * unit}, ">=", side.lanes)
             program.row({ends[layer]: 1, begins[layer]: -1, works[layer]: -1}, ">=", 0)
-            program.row({whole: 1, ends[layer]: -1}, ">=", (self.chains.after[layer] - 1) / unit)
+            program.row({whole: 1, ends[layer]: -1}, ">=", self.chains.after[layer] / unit)
             for needed in one.needed:
                 key = tuple(tuple(getattr(way, name) for name in COUNTED) for way in needed.ways)
                 ways[key] = needed

@@ -9,9 +9,9 @@ of them in everything; those that it picks are then told apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, inf, log
+from math import ceil, inf, log, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ FAR = 2.0
 """Ways that take so many times as long as is known to be needed are left out: the bound is at most that then."""
 
 Ways = NDArray[np.int64]
-"""A row a way: lanes, iterations, additions of a tree beyond one, then the iterations of every part."""
+"""A row a way: lanes, cycles of its iterations, additions of a tree beyond one, then the cycles of every part."""
 LANES, ITERATIONS, TREE, PARTS = 0, 1, 2, 3
 
 
@@ -63,22 +63,47 @@ def ways_of(
     lanes: float = inf,
     iterations: float = inf,
     adding: int = 0,
+    keeping: int = 0,
 ) -> Ways:
-    """Those of which none is beaten, with no more lanes and iterations than these; of too many, near ones as one.
+    """Those of which none is beaten, with no more lanes and cycles than these; of too many, near ones as one.
 
     Each with each dim outermost that has steps: whatever needs all of that dim waits for all but its last tile.
-    What is summed in several steps is added to one running sum, step after step, each after `adding` cycles: so long at
-    least takes any part with whole sums, however few its iterations are.
+    What is summed in several steps is added to one running sum, step after step (`_with_running_sums`).
     """
+    most = prod(max(size) for d, size in enumerate(sizes) if d not in op.reductions)
+    whole = [n for n, part in enumerate(parts) if all(part[d] >= op.trips[d] for d in op.reductions)]
     found: list[Ways] = []
     for outermost in (None, *(d for d, trip in enumerate(op.trips) if trip > 1)):
         ways = _walked(op, sizes, parts, outermost, lanes, iterations)
-        ways[:, TREE] = [_additions(terms + (steps > 1)) for terms, steps in ways[:, [TREE, -1]].tolist()]
-        running = adding * (ways[:, -1] - 1) + 1
-        whole = [PARTS + n for n, part in enumerate(parts) if all(part[d] >= op.trips[d] for d in op.reductions)]
-        ways[:, [ITERATIONS, *whole]] = np.maximum(ways[:, [ITERATIONS, *whole]], running[:, None])
-        found.append(ways[:, :-1])
-    return _unbeaten(np.concatenate(found))
+        ways[:, TREE] = [_additions(terms + (steps > 1)) for terms, steps in ways[:, [TREE, -2]].tolist()]
+        found += _with_running_sums(ways, whole, most, adding, keeping)
+    ways = np.concatenate(found)
+    return _unbeaten(ways[ways[:, ITERATIONS] <= iterations])
+
+
+def _with_running_sums(ways: Ways, whole: Sequence[int], most: int, adding: int, keeping: int) -> Iterator[Ways]:
+    """Ways with their iterations as cycles; the last columns, steps of a sum and results at once, are gone.
+
+    A sum of several steps rests in a memory while others are added to: from one step to the next `adding` cycles pass,
+    and those that `keeping` it takes. Of `most` results there may be too few others. Or it stays in a register, and
+    the next step waits for `adding` alone, as does every iteration then.
+    """
+    steps, results = ways[:, -2], most // ways[:, -1]
+    once, several = steps == 1, (steps > 1) & (results > 1)
+    yield ways[once, :-2]
+    again = adding + keeping
+    resting = _every(ways[several], -(-again // results[several]))
+    summed = [ITERATIONS, *(PARTS + n for n in whole)]
+    resting[:, summed] = np.maximum(resting[:, summed], again * (steps[several, None] - 1) + 1)
+    yield resting[:, :-2]
+    yield _every(ways[~once], np.full(np.count_nonzero(~once), adding))[:, :-2]
+
+
+def _every(ways: Ways, cycles: NDArray[np.int64]) -> Ways:
+    """An iteration every so many cycles, but at most one a cycle."""
+    found, columns = ways.copy(), [ITERATIONS, *range(PARTS, ways.shape[1] - 2)]
+    found[:, columns] = (found[:, columns] - 1) * np.maximum(cycles, 1)[:, None] + 1
+    return found
 
 
 def _walked(
@@ -86,9 +111,10 @@ def _walked(
 ) -> Ways:
     """With one dim outermost, or none where all are through at once.
 
-    Until all dims are known, the third column has the terms that meet in an iteration; the last has the steps of a sum.
+    Until all dims are known, the third column has the terms that meet in an iteration; the last ones have the steps of
+    a sum, and the results that an iteration adds to.
     """
-    found = np.ones((1, PARTS + len(parts) + 1), np.int64)
+    found = np.ones((1, PARTS + len(parts) + 2), np.int64)
     for d in sorted(range(len(op.trips)), key=lambda d: d == outermost):
         trip, summed = op.trips[d], d in op.reductions
         whole = [part[d] >= trip for part in parts]
@@ -98,7 +124,7 @@ def _walked(
             if (outermost is None and steps > 1) or (d == outermost and steps == 1):
                 continue
             done = (-(-min(part[d], trip) // u) for part in parts)
-            rows.append((u, steps, u if summed else 1, *done, steps if summed else 1))
+            rows.append((u, steps, u if summed else 1, *done, steps if summed else 1, 1 if summed else u))
             before.append(_before_last_tile(-(-trip // u), steps))
         if not rows:
             return np.empty((0, found.shape[1]), np.int64)
@@ -240,7 +266,7 @@ class WholeLanes:
             for slope, fewest in self.overlap.cuts(layer):
                 program.row({lanes[layer]: 1, works[layer]: -slope * unit}, ">=", fewest)
             program.row({ends[layer]: 1, begins[layer]: -1, works[layer]: -1}, ">=", 0)
-            after = (self.chains.after[layer] - 1) / unit
+            after = self.chains.after[layer] / unit
             program.row(trees([layer], {whole: 1, ends[layer]: -1}), ">=", after)
             for times, sign, waits in ((begins, 1.0, self.needs.before[layer]), (ends, -1.0, self.needs.after[layer])):
                 for other, part in waits.items():

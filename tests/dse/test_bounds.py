@@ -223,12 +223,36 @@ def test_what_needs_all_of_the_outermost_dim_waits_for_all_its_tiles_but_the_las
 
 
 def test_a_running_sum_is_added_to_step_after_step() -> None:
-    """Seven terms by one lane, where an addition takes four cycles: whatever else there is to do meanwhile."""
+    """Seven terms by one lane, where an addition takes four cycles and a memory two: whatever else there is to do."""
     whole, first = (1, 7), (1, 1)
-    ways = ways_of(_sum_of((2, 7)), ((2,), (7,)), [whole, first], adding=4).tolist()
-    assert sorted(lanes for lanes, *_ in ways) == [1, 7, 14], "two rows at once are through no sooner than one"
-    assert [1, 25, 0, 25, 1] in ways, "14 iterations, 6 additions that wait for each other"
+    ways = ways_of(_sum_of((2, 7)), ((2,), (7,)), [whole, first], adding=4, keeping=2).tolist()
+    assert sorted({lanes for lanes, *_ in ways}) == [1, 2, 7, 14]
+    assert [1, 40, 0, 37, 1] in ways, "each step of one row beside the same of the other, every three cycles"
+    assert [1, 53, 0, 25, 1] in ways, "one row after the other, each step four cycles after the one before"
+    assert [2, 25, 0, 25, 1] in ways, "two rows at once, in registers"
     assert [7, 2, 2, 1, 1] in ways, "what is summed at once is not added to again"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_kernel_of_a_design_is_through_sooner_than_its_ways_say(seed: int) -> None:
+    """Schedules of random settings: intervals of running sums in memories and registers among them."""
+    evaluator = Evaluator.create(network(seed), PLATFORMS[-seed % len(PLATFORMS)])
+    space, sizes, library = evaluator.space, sizes_of(evaluator.space), evaluator.assembler.library
+    keeping = library.memory.load_latency + library.memory.store_latency
+    ways = {
+        op.layer: ways_of(op, sizes[op.layer], [], adding=body_of(op, library).adding, keeping=keeping)
+        for op in space.graph.operations
+    }
+    places, slow = Places(space.choices, space.conditions), 0
+    for row in places.at_random(60, np.random.default_rng(seed)).tolist():
+        design = space.design(places.params(tuple(row)))
+        tasks = {task.layer: task for task in evaluator.evaluate_design(design).figures.tasks}
+        for op in space.graph.operations:
+            task, lanes = tasks[op.layer], prod(design.kernels[op.layer].unroll)
+            through = (task.iterations - 1) * task.ii + 1
+            assert (ways[op.layer][:, :2] <= (lanes, through)).all(axis=1).any(), (op.layer, lanes, through)
+            slow += task.ii > 1
+    assert slow or all(body_of(op, library).adding < 2 for op in space.graph.operations)
 
 
 def test_ways_of_a_large_nest_are_few_and_stand_below_all_that_they_stand_for() -> None:
