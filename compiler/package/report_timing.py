@@ -64,6 +64,17 @@ class TaskTiming(Record):
     waited_cycles: int
 
 
+class ListTiming(Record):
+    """All layers that share the accelerator, by one start."""
+
+    evidence: Evidence
+    layers: int
+    moved: int = Field(description="memories of which each layer has its own part; their beginnings are read before it")
+    overhead_cycles: int = Field(description="what the sequencer takes besides the layers")
+    latency_cycles: int
+    latency_us: float
+
+
 class SimulatedRun(Record):
     """What the cycle-exact simulator says of the design at its own depths."""
 
@@ -87,6 +98,7 @@ class Timing(Record):
     initial_delay_cycles: Cycles = Field(default=None, description="cycles until the first token of the answer")
     measured: tuple[TimeFigures, ...] = Field(default=(), description="the same by every evidence, weakest first")
     simulated: SimulatedRun | None = Field(default=None, description="null: not simulated")
+    all_layers: ListTiming | None = Field(default=None, description="null: each call of the accelerator is a start")
 
     @model_validator(mode="after")
     def _evidence_is_named(self) -> Self:

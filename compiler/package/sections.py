@@ -28,6 +28,7 @@ from penstock.compiler.package.report import (
     TimeFigures,
     Timing,
 )
+from penstock.compiler.package.report_timing import ListTiming
 from penstock.compiler.platforms import RESOURCE_NAMES, Platform
 from penstock.compiler.program import EvaluationSet, Port, Program
 
@@ -91,6 +92,7 @@ def timing_section(
     kernels: Sequence[KernelTiming],
     note: str = "",
     simulated: SimulatedRun | None = None,
+    all_layers: ListTiming | None = None,
 ) -> Timing:
     """The strongest of what was measured, with all of it beside; `measured` goes from weak to strong."""
     best = measured[-1] if measured else None
@@ -107,6 +109,7 @@ def timing_section(
         initial_delay_cycles=best.initial_delay_cycles if best else None,
         measured=tuple(measured),
         simulated=simulated,
+        all_layers=all_layers,
     )
 
 

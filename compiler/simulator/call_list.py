@@ -27,7 +27,8 @@ def cycles_of_list(one: int, calls: int, moved: int, rules: Rules, read_latency:
     """Of calls that take `one` cycles each and have `moved` memories.
 
     Before a call the sequencer reads a word for each of its memories, a word a cycle, `read_latency` cycles after the
-    first is asked for; before the first call also how many there are.
+    first is asked for; before the first call also how many there are, which C++ reads for itself.
     """
     before = moved + read_latency - 1 + rules.call_gap
-    return ListCycles(calls, one, calls * before + rules.list_entry)
+    count = 0 if rules.flushing else read_latency
+    return ListCycles(calls, one, calls * before + count + rules.list_entry)

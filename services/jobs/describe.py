@@ -30,10 +30,13 @@ from penstock.compiler.package.report import (
     Timing,
 )
 from penstock.compiler.package.report_elements import BodyInfo, ElementInfo, PlacementInfo, WrittenInfo
+from penstock.compiler.package.report_timing import ListTiming
 from penstock.compiler.package.sections import resources_section, timing_section
 from penstock.compiler.pipeline.lower import Lowered
 from penstock.compiler.places import of_file, places_of, shown_line
 from penstock.compiler.platforms import Platform, Resources, load_platform, total
+from penstock.compiler.schedule import load_library
+from penstock.compiler.simulator.call_list import cycles_of_list
 from penstock.compiler.tasks.mapping.apply import elements, placed
 from penstock.compiler.tasks.mapping.candidates import ports_of
 from penstock.compiler.tasks.mapping.place import GridPlacement
@@ -41,6 +44,7 @@ from penstock.compiler.tasks.opened import network_of
 from penstock.profiling.bandwidth import memory_ports
 from penstock.profiling.injected.predicted import predict
 from penstock.profiling.model import ChannelFigures, DesignFigures
+from penstock.profiling.simulated import rules_of
 from penstock.services.jobs.allocated import Allocated, converter_infos, resources_by_task, simulated_section
 
 TOOLS = ("torch", "torch-mlir", "xdsl", "numpy", "optuna")
@@ -146,7 +150,24 @@ def describe_timing(
     note = "" if figures.exact_times else "Long channels were sampled: modelled times and depths are approximate."
     by_tools = [synthesis.retimed, synthesis.times] if synthesis else []
     measured = (*found.measured, *([rtl.times] if rtl and rtl.times else []), *by_tools)
-    return timing_section(lowered.design.clock_mhz, measured, kernels, note, simulated_section(found))
+    best = measured[-1].latency_cycles if measured else None
+    whole = None if best is None else _all_layers(lowered, best)
+    return timing_section(lowered.design.clock_mhz, measured, kernels, note, simulated_section(found), whole)
+
+
+def _all_layers(lowered: Lowered, one: int) -> ListTiming | None:
+    """Where one start runs all layers; the sequencer's cycles are counted, and `one` is a layer's latency."""
+    layers, clock = lowered.program.layers, lowered.design.clock_mhz
+    if layers is None or lowered.top.calls is None:
+        return None
+    platform = load_platform(lowered.design.platform)
+    latency = load_library(platform.operators, clock).memory.external_load_latency
+    moved = len(lowered.top.moved)
+    cycles = cycles_of_list(one, len(layers.names), moved, rules_of(platform, clock), latency)
+    return ListTiming(
+        evidence="modelled", layers=cycles.calls, moved=moved, overhead_cycles=cycles.overhead,
+        latency_cycles=cycles.total, latency_us=round(cycles.total / clock, 4),
+    )  # fmt: skip
 
 
 def describe_resources(

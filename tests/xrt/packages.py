@@ -17,6 +17,7 @@ from penstock.compiler.package.xrt import xrt_files
 from penstock.compiler.pipeline import Lowered, emit, lower
 from penstock.compiler.pipeline.verify import make_inputs
 from penstock.compiler.runtime.penstock_runtime.build import build_library
+from penstock.compiler.runtime.penstock_runtime.layout import memory_for
 from penstock.compiler.runtime.penstock_runtime.package import MANIFEST, SCHEMA, manifest_digest, open_package
 from penstock.profiling.csim import find_compiler
 from tests.compiler.designs import Dense, build_network
@@ -67,12 +68,20 @@ def write_double(package: Path, units: int, milliseconds: int = 0, **changes: st
     arguments, path = arguments_of(package), write_container(package, units)
     with open_package(package) as opened:
         library = build_library(opened)
-    top = json.loads((package / "interface.json").read_text())["top"]
+    interface = json.loads((package / "interface.json").read_text())
+    top, feeds = interface["top"], interface.get("calls", {}).get("feeds", {})
     lines = ["xrt test double", f"kernel {top}", f"library {library.resolve()}", f"milliseconds {milliseconds}"]
     lines += [f"argument {a['argument']} {a['position']} {a['side']} {a['place']}" for a in arguments]
+    if "calls" in interface:
+        lines += [
+            f"tensor {a['position']} {memory_for(a).nbytes}" for a in arguments if a["side"] in ("input", "output")
+        ]
+        lines += [f"list {a['position']}" for a in arguments if a["argument"] == interface["calls"]["argument"]]
     for unit in range(units):
         lines.append(f"unit {top}_{unit + 1}")
-        lines += [f"bank {top}_{unit + 1} {a['position']} {unit * len(arguments) + a['position']}" for a in arguments]
+        banks = {a["argument"]: unit * len(arguments) + a["position"] for a in arguments}
+        banks |= {made: banks[given] for made, given in feeds.items()}
+        lines += [f"bank {top}_{unit + 1} {a['position']} {banks[a['argument']]}" for a in arguments]
     lines += [f"{key} {value}" for key, value in changes.items()]
     path.write_bytes(path.read_bytes() + "\n".join(["", *lines, ""]).encode())
     return path

@@ -19,6 +19,7 @@ from penstock.compiler.runtime.penstock_runtime import PackageError, load, open_
 from penstock.compiler.runtime.penstock_runtime.xclbin import read_kernels
 from penstock.compiler.runtime.penstock_runtime.xrt import Xrt
 from tests.package import hand_made
+from tests.package.test_held import packaged
 from tests.xrt.container import Kernel, xclbin
 from tests.xrt.packages import DOUBLE, bitstream_of, two_kernels, write_container, write_double, write_package
 
@@ -151,3 +152,23 @@ def test_damaged_bitstreams_are_read_or_refused(tmp_path: Path) -> None:
         except PackageError:
             refused += 1
     assert 100 < refused < 1000
+
+
+@pytest.mark.slow
+def test_all_layers_by_one_start(tmp_path: Path, pyxrt: Any) -> None:
+    """A layer's answer is on the device what the next one reads; weights are sent once, and answers are emulation's."""
+    packaged("decoder#", tmp_path)
+    folder = tmp_path / "package"
+    write_double(folder, 1)
+    with open_package(folder) as opened:
+        samples = opened.host_samples()
+    assert samples is not None
+    with load(folder) as device, load(folder, backend="emulation") as emulated:
+        assert device.backend.name == "xrt"
+        answers = [(device.run(*samples.inputs), emulated.run(*samples.inputs)) for _ in range(2)]
+        assert all((ours == theirs).all() for ours, theirs in answers)
+        sent = pyxrt.LOG.count("send 0")
+        assert sum(event.startswith("start") for event in pyxrt.LOG) == 2, "a start for two layers"
+        emulated.backend.call_list = None
+        assert (device.run(*samples.inputs) == emulated.run(*samples.inputs)).all(), "as a start a layer"
+        assert pyxrt.LOG.count("send 0") == sent, "weights stay"

@@ -26,18 +26,19 @@ class CallLists:
         document = interface["calls"]
         self.argument: str = document["argument"]
         self._moved: list[str] = document["moved"]
-        self._feeds: dict[str, str] = document["feeds"]
+        self.feeds: dict[str, str] = document["feeds"]
+        """By an output, the input that it is one memory with."""
         self._inputs: list[Mapping[str, Any]] = interface["inputs"]
         self._outputs: list[Mapping[str, Any]] = interface["outputs"]
 
     def lay_out(self, frames: Sequence[Sequence[Any]]) -> LaidOut:
         """The memories of a list of calls, whose inputs these are. Where one is fed, only the first call's counts."""
         count = len(frames)
-        makers = {given: made for made, given in self._feeds.items()}
+        makers = {given: made for made, given in self.feeds.items()}
         outputs, inputs, begins = dict[str, Array](), dict[str, Array](), dict[str, list[int]]()
         for entry in self._outputs:
             size, name = memory_for(entry).size, entry["argument"]
-            fed = name in self._feeds
+            fed = name in self.feeds
             outputs[name] = np.zeros((count + fed) * size, entry["dtype"])
             begins[name] = [(call + fed) * size for call in range(count)]
         for entry in self._inputs:

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from .calls import CallList
+from .calls import CallList, CallLists, LaidOut
 from .errors import PackageError
+from .host import WHOLE
 from .layout import memory_for, to_memory
 from .package import Package
 from .ports import Array
@@ -60,7 +61,6 @@ class Xrt:
     description = "the accelerator on the AMD device, through XRT"
     float_tolerance = 1e-4
     most_probes: int | None = None
-    call_list: CallList | None = None
     """Of the largest value: hardware may round an exponential otherwise than the interpreter does."""
 
     def __init__(self, package: Package, port: str | None = None) -> None:
@@ -76,6 +76,13 @@ class Xrt:
         self._kept: list[Any] = []
         by_unit = [self._sets(unit, kernel, constants) for unit, kernel in zip(units, kernels)]
         self._slots = [slot for sets in zip(*by_unit) for slot in sets]
+        self.call_list: CallList | None = None
+        if "calls" in self._interface:
+            self._lists = CallLists(self._interface)
+            self._first = units[0], kernels[0], constants
+            self._weights = _weights_of(package)
+            self._list_slot: _ListSlot | None = None
+            self.call_list = self._call_list
 
     def call(self, inputs: Sequence[Any], stays: frozenset[int] = NONE) -> list[Array]:
         return self._run_all([inputs], stays)[0]
@@ -95,9 +102,55 @@ class Xrt:
                 answers.append(self._end(self._slots[len(answers) % len(self._slots)], stays))
         return answers
 
+    def _call_list(self, frames: Sequence[Sequence[Any]], stays: frozenset[int]) -> list[list[Array]]:
+        """All calls by one start of the first unit. Weights stay on the device; all else is sent with each list."""
+        laid = self._lists.lay_out(frames)
+        inputs, outputs = self._interface["inputs"], self._interface["outputs"]
+        with self._lock:
+            unit = self._first[0]
+            try:
+                if self._list_slot is None:
+                    self._list_slot = self._allocate_list(laid)
+                slot = self._list_slot
+                for entry in inputs:
+                    name = entry["argument"]
+                    if name not in self._weights or not slot.has_weights:
+                        self._send(slot.buffers[name], laid.inputs[name])
+                self._send(slot.buffers[self._lists.argument], laid.calls)
+                slot.has_weights = True
+                slot.run.start()
+                self._wait(slot.run, unit)
+                for entry in outputs:
+                    name = entry["argument"]
+                    laid.outputs[name][:] = self._read(slot.buffers[name], laid.outputs[name].nbytes, entry["dtype"])
+            except RuntimeError as error:
+                raise PackageError(f"compute unit {unit} cannot run a list of calls ({error})", RESET) from error
+        return laid.results(stays)
+
+    def _allocate_list(self, laid: LaidOut) -> _ListSlot:
+        """Buffers that hold the tensors of all calls; an output that feeds an input has the input's."""
+        _, kernel, constants = self._first
+        found = _ListSlot(self._xrt.run(kernel), {})
+        sizes = {**{n: m.nbytes for n, m in {**laid.inputs, **laid.outputs}.items()},
+                 self._lists.argument: laid.calls.nbytes}  # fmt: skip
+        data = {constant.entry["argument"]: constant.data for constant in constants}
+        for side in (*_OF_A_SET, "parameters"):
+            for entry in self._interface.get(side, ()):
+                name = str(entry["argument"])
+                owner = self._lists.feeds.get(name, name)
+                if owner not in found.buffers:
+                    size, bank = sizes.get(owner, memory_for(entry).nbytes), kernel.group_id(entry["position"])
+                    found.buffers[owner] = self._xrt.bo(self._device, size, self._xrt.bo.normal, bank)
+                found.buffers[name] = found.buffers[owner]
+                found.run.set_arg(entry["position"], found.buffers[name])
+                if name in data and name != self._lists.argument:
+                    self._send(found.buffers[name], data[name])
+        return found
+
     def close(self) -> None:
         """XRT frees buffers, kernels and the device when nobody refers to them."""
         self._slots = []
+        self._list_slot = None
         self._kept = []
         self._device = None
 
@@ -158,18 +211,31 @@ class Xrt:
 
     def _end(self, slot: _Slot, stays: frozenset[int]) -> list[Array]:
         try:
-            state = slot.run.wait(TIMEOUT_MS)
-            if state != self._xrt.ert_cmd_state.ERT_CMD_STATE_COMPLETED:
-                raise PackageError(f"compute unit {slot.unit} did not end well (XRT's state {state})", RESET)
+            self._wait(slot.run, slot.unit)
             return [self._fetch(e, buffer, stays) for e, buffer in zip(self._interface["outputs"], slot.outputs)]
         except RuntimeError as error:
             raise PackageError(f"compute unit {slot.unit} stopped ({error})", RESET) from error
 
+    def _wait(self, run: Any, unit: str) -> None:
+        state = run.wait(TIMEOUT_MS)
+        if state != self._xrt.ert_cmd_state.ERT_CMD_STATE_COMPLETED:
+            raise PackageError(f"compute unit {unit} did not end well (XRT's state {state})", RESET)
+
     def _fetch(self, entry: Mapping[str, Any], buffer: Any, stays: frozenset[int]) -> Array:
-        size = memory_for(entry).nbytes
+        return result_of(self._read(buffer, memory_for(entry).nbytes, entry["dtype"]), entry, stays)
+
+    def _read(self, buffer: Any, size: int, dtype: str) -> Array:
         buffer.sync(self._xrt.xclBOSyncDirection.XCL_BO_SYNC_BO_FROM_DEVICE, size, 0)
-        data = np.asarray(buffer.read(size, 0)).tobytes()
-        return result_of(np.frombuffer(data, entry["dtype"]), entry, stays)
+        return np.frombuffer(np.asarray(buffer.read(size, 0)).tobytes(), dtype)
+
+
+@dataclass
+class _ListSlot:
+    """The buffers of lists of calls by their arguments, and the run that uses them."""
+
+    run: Any
+    buffers: dict[str, Any]
+    has_weights: bool = False
 
 
 class _Constant:
@@ -180,6 +246,12 @@ class _Constant:
         self.data = np.fromfile(root / entry["file"], entry["dtype"])
         if self.data.nbytes != memory_for(entry).nbytes:
             raise PackageError(f"{entry['file']} holds {self.data.size} values, not {entry['shape']}", "fetch it again")
+
+
+def _weights_of(package: Package) -> frozenset[str]:
+    """The arguments that hold weights of layers, which no call changes."""
+    held = set(package.json(WHOLE)["held"]) if WHOLE in package.paths() else set[str]()
+    return frozenset(e["argument"] for e in package.json("interface.json")["inputs"] if e["name"] in held)
 
 
 def _units(path: Path, interface: Mapping[str, Any]) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ class xclbin:
         lines = [line.split() for line in text.decode().splitlines()]
         self.values = {line[0]: line[1] for line in lines if len(line) == 2}
         self.arguments = {int(line[2]): (line[3], int(line[4])) for line in lines if line[0] == "argument"}
+        self.tensors = {int(line[1]): int(line[2]) for line in lines if line[0] == "tensor"}
         self.banks = {(line[1], int(line[2])): int(line[3]) for line in lines if line[0] == "bank"}
 
 
@@ -117,6 +118,13 @@ class run:
             (ctypes.c_void_p * len(found))(*[ctypes.addressof(found[place]) for place in range(len(found))])
             for found in (sides["input"], sides["parameter"], sides["output"])
         ]
-        assert ctypes.CDLL(self.kernel.xclbin.values["library"]).penstock_csim(*pointers) == 0
+        library = ctypes.CDLL(self.kernel.xclbin.values["library"])
+        place = int(self.kernel.xclbin.values.get("list", -1))
+        if place >= 0 and int.from_bytes(self.buffers[place].device[:4], "little") > 1:
+            tensors = sorted(self.kernel.xclbin.tensors.items())  # inputs stand before outputs, as in a list
+            slots = (ctypes.c_int * len(tensors))(*[len(self.buffers[at].device) // size for at, size in tensors])
+            assert library.penstock_calls(*pointers, slots) == 0
+        else:
+            assert library.penstock_csim(*pointers) == 0
         LOG.append(f"done {self.kernel.unit}")
         return ert_cmd_state.ERT_CMD_STATE_COMPLETED
