@@ -2,8 +2,8 @@
 
 An array is a row of words: row · length + column, dimension by dimension, within the bank that an access meets. A
 length of two binary digits with signs (240 = 256 - 16) costs an addition; every other one a multiplier. The tool builds
-product and addition as one DSP with three stages where both happen in one basic block and nobody else uses the product;
-else the product is made of LUTs within a cycle, or of a DSP from 11 bits on.
+product and addition as one DSP with three stages where both happen in one basic block and nobody else uses the product,
+or where the product needs a DSP anyway, from 11 bits on; else the product is made of LUTs within a cycle.
 """
 
 from __future__ import annotations
@@ -52,6 +52,10 @@ class _Product:
     @property
     def multiplies(self) -> bool:
         return self.part.level >= 0 and signed_digits(self.length) > 2
+
+    @property
+    def in_dsp(self) -> bool:
+        return max(self.part.bits, self.length.bit_length() + 1) > _LUT_BITS
 
 
 @dataclass
@@ -186,6 +190,8 @@ class AddressPlanner:
         way, factor = array.partition.get(d, ("none", 1))
         level = max((self.position.get(c, -1) for c, _ in linear.terms), default=-1)
         bits = max(1, max(linear.range[1], 0).bit_length())
+        if linear.base == 0 and [f for _, f in linear.terms] == [1]:
+            bits = linear.terms[0][0].trip.bit_length()
         if factor == 1:
             return self._written_out(linear) or _Part((linear.terms, linear.base), level, bits)
         steps = any(c.unrolled > 1 for c, _ in linear.terms)
@@ -241,7 +247,7 @@ class AddressPlanner:
             return moment
         if digits == 2:
             return self._add(moment)
-        if max(product.part.bits, product.length.bit_length() + 1) > _LUT_BITS:
+        if product.in_dsp:
             self._build(("mul", product.part.key, product.length))
         return moment[0] + 1, 0.0
 
@@ -264,7 +270,7 @@ class AddressPlanner:
         """Whether a product and its addition become one DSP."""
         if column.level < 0 or len(self.sums[product.part.key, product.length]) > 1:
             return False
-        return not any(product.part.level < at <= total.level for at in self.blocks)
+        return product.in_dsp or not any(product.part.level < at <= total.level for at in self.blocks)
 
     def _begun_with(self, guard: KernelValue) -> set[int]:
         """Counters whose first iteration a condition asks for, with that of all inside them: where outer values are

@@ -224,6 +224,17 @@ def test_a_loop_that_a_pragma_unrolls_counts_in_steps_that_are_divided(tmp_path:
     assert pipelines(tmp_path, text)[0][1].addresses.dsp == 2
 
 
+def test_a_product_that_needs_a_dsp_takes_its_addition_in_from_another_block(tmp_path: Path) -> None:
+    """16 channels count in 5 bits, times 58 in 11: ResidualBlock, ama_addmuladd_11ns_6ns_6ns_6ns_16. 7 count in 3, and
+    a product of 9 bits is made of LUTs beside the innermost block."""
+    for channels, dsp in ((16, 1), (7, 0)):
+        text = f"""void top(float a[{channels}][58][58], float b[{channels}][58]) {{
+          for (int c = 0; c < {channels}; c++) for (int i = 0; i < 58; i++) for (int k = 0; k < 58; k++) {{
+            #pragma HLS pipeline II=1
+            if (k == 0) b[c][0] = 1.0f; a[c][i][k] = 2.0f; }} }}"""
+        assert pipelines(tmp_path, text)[0][1].addresses.dsp == dsp
+
+
 def test_filling_a_memory_that_nobody_changes_takes_no_time(tmp_path: Path) -> None:
     path = tmp_path / "kernel.cpp"
     text = """void top(float out[100]) {{ float zero[100];
