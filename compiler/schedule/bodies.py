@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
@@ -13,7 +13,6 @@ from penstock.compiler.analysis.pairs import PAIRED
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.bindings import Allotment
 from penstock.compiler.dialects.scaling import scaling_of
-from penstock.compiler.platforms import Resources, total
 from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.scalars.operations import OPERATIONS
 from penstock.compiler.schedule.library import Operator, OperatorLibrary
@@ -88,14 +87,6 @@ def flatten_body(
             body.visit(op)
     (given,) = last.operands
     return FlatBody(tuple(body.steps), body.made_by.get(given, ()), body.bits(given))
-
-
-def area_of_lane(block: Block, library: OperatorLibrary, bindings: Mapping[str, str]) -> Resources:
-    """The operators of one lane of a body that sums nothing up: of a nest, or of the operation that it comes from."""
-    bits = [type_bits(argument.type) for argument in block.args]
-    operators = Operators(library, Allotment(bindings))
-    body = flatten_body(block, bits, [True] * len(bits), operators, 1, added=False)
-    return total([step.operator.area(step.operand_bits) * step.count for step in body.steps])
 
 
 class _Body:

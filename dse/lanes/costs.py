@@ -10,7 +10,6 @@ from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.platforms import Resources, total
 from penstock.compiler.schedule import OperatorLibrary
-from penstock.compiler.schedule.bodies import area_of_lane
 from penstock.dse.lanes.binding import bindings_of, operator_bits, shared_product
 from penstock.dse.lanes.mixing import Changeable, changeable_in_a_lane, row_of
 from penstock.dse.lanes.walks import KernelWalk
@@ -64,8 +63,6 @@ class LaneCosts:
 
     def _of_lane(self, op: TensorOp, adders: str) -> Resources:
         bindings = self.bindings(op, adders)
-        if not op.reductions:
-            return area_of_lane(op.op.body.block, self.library, bindings)
         scales = self.library.knows("scale")
         inside = [i.name for i in op.op.body.block.ops if not (scales and scaling_of(i)) and self.library.knows(i.name)]
         rows = [(name, row_of(op, name, self.library, bindings.get(name))) for name in inside]
