@@ -43,6 +43,16 @@ class ArrayView:
 
     array: KernelArray
     prefix: tuple[KernelValue, ...] = ()
+    offset: KernelValue | None = None
+    """Of a pointer into it: how many words of the next dimension lie before."""
+
+
+@dataclass(frozen=True)
+class WordView:
+    """One word of an array, named by reference."""
+
+    array: KernelArray
+    index: tuple[KernelValue, ...]
 
 
 @dataclass(frozen=True)
@@ -51,15 +61,7 @@ class StreamView:
     prefix: tuple[KernelValue, ...] = ()
 
 
-@dataclass(frozen=True)
-class Table:
-    """A constant array with known values."""
-
-    array: KernelArray
-    values: tuple[float | int, ...]
-
-
-Binding = Slot | ArrayView | StreamView
+Binding = Slot | ArrayView | WordView | StreamView
 
 
 @dataclass
@@ -112,5 +114,6 @@ INSTEAD = {
     "switch statement": "write if ... else",
     "break statement": "let the loop run to its end, and do nothing once a flag is set",
     "continue statement": "put the rest of the loop's body under the opposite condition",
+    "continue in one of several conditions that both go on": "write one if ... else with what is left in each case",
     "a for loop that lacks its start, condition or step": "write for (int i = 0; i < N; i++)",
 }

@@ -9,11 +9,21 @@ from typing import Any
 import numpy as np
 
 from penstock.compiler.errors import Mistakes, PenstockError, nearest
-from penstock.compiler.hls_in.bindings import ArrayView, Binding, Slot, StreamView, kind_of, unsupported, where
+from penstock.compiler.hls_in.bindings import (
+    ArrayView,
+    Binding,
+    Slot,
+    StreamView,
+    WordView,
+    kind_of,
+    unsupported,
+    where,
+)
 from penstock.compiler.hls_in.expressions import ExpressionWalk
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.loops import pragma
 from penstock.compiler.hls_in.parsing import Unit, shown
+from penstock.compiler.hls_in.pragma_values import Constants
 from penstock.compiler.hls_in.pragmas import KNOWN, PlacedPragmas, Pragma
 from penstock.compiler.hls_in.records import Region
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
@@ -65,6 +75,8 @@ class PragmaWalk(ExpressionWalk):
         inner = type_[1] if type_[0] == "reference" else type_
         if inner[0] == "pointer" and name in depths:
             inner = ["array", depths[name], inner[1]]
+        if inner[0] == "pointer" and where(place) in self.reached:
+            inner = ["array", self.reached[where(place)], inner[1]]
         if inner[0] == "pointer":
             made = self._made(name, ["array", 1, inner[1]], place, argument=True)
             if isinstance(made, ArrayView):
@@ -101,9 +113,8 @@ class PragmaWalk(ExpressionWalk):
             return
         if type_[0] == "reference" and init is not None:
             target = self.target(init)
-            if isinstance(target, (Slot, ArrayView, StreamView)):
-                self.scope.names[name] = target
-                return
+            self.scope.names[name] = WordView(target[0].array, target[1]) if isinstance(target, tuple) else target
+            return
         key = (*place, name, *(() if static else self.instance))
         known = key in self._kept
         if not known:
@@ -152,7 +163,7 @@ class PragmaWalk(ExpressionWalk):
         self, name: str, type_: Tree, place: list[Any], argument: bool, init: Tree | None = None, constant: bool = False
     ) -> Binding:
         dims: list[int] = []
-        inner = type_
+        blocks, inner = (type_[1], type_[2]) if type_[0] == "blocks" else (0, type_)
         lanes: list[int] = []
         while inner[0] in ("array", "lanes"):
             if inner[0] == "lanes":
@@ -164,9 +175,7 @@ class PragmaWalk(ExpressionWalk):
         if inner[0] == "stream":
             token = kind_of(inner[1])
             kind, bits, signed = token or ("float", 32, True)
-            streams = KernelStream(
-                name, tuple(dims), bits, argument=argument, where=where(place), kind=kind, signed=signed
-            )
+            streams = KernelStream(name, tuple(dims), bits, inner[2] or 2, argument, where(place), kind, signed)
             self.streams.append(streams)
             return StreamView(streams)
         kind = kind_of(inner)
@@ -174,7 +183,9 @@ class PragmaWalk(ExpressionWalk):
             said = inner[1] if inner[0] == "named" else inner[0]
             hint = "write ap_uint<1> for 0 and 1, or ap_int<2>" if said == "ap_int<1>" else _HELD
             raise unsupported(place, f"{name!r} of type {said}", hint)
-        array = KernelArray(name, tuple(dims), *kind, where(place), argument, constant)
+        array = KernelArray(name, tuple(dims), *kind, where(place), argument, constant, blocks=blocks)
+        if blocks:
+            self.beyond.append((where(place), f"the stream of blocks {name!r}"))
         array.partition |= {d: ("complete", dims[d]) for d in lanes}
         if (array.where, name) in self.directed:
             array.partition, array.reshape = map(dict, self.directed[array.where, name])
@@ -185,14 +196,17 @@ class PragmaWalk(ExpressionWalk):
         self.arrays.append(array)
         return ArrayView(array)
 
-    def constants(self) -> dict[str, int]:
-        """Integer constants that a pragma may name."""
-        found: dict[str, int] = {}
+    def constants(self) -> Constants:
+        """Integer constants and macros that a pragma may name."""
+        found: dict[str, int | str] = dict(self.unit.macros)
+        seen: set[str] = set()
         scope = self.scope
         while True:
             for name, binding in scope.names.items():
                 if isinstance(binding, Slot) and binding.value is not None and isinstance(binding.value.value, int):
-                    found.setdefault(name, binding.value.value)
+                    if name not in seen:
+                        found[name] = binding.value.value
+                    seen.add(name)
             if scope.around is None:
                 return found
             scope = scope.around

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from penstock.compiler.errors import Mistakes, PenstockError, nearest
-from penstock.compiler.hls_in.bindings import INSTEAD, ArrayView, NameScope, Slot, unsupported, where
+from penstock.compiler.hls_in.apart import part_arrays
+from penstock.compiler.hls_in.bindings import INSTEAD, ArrayView, NameScope, Slot, StreamView, unsupported, where
 from penstock.compiler.hls_in.directives import Directed
 from penstock.compiler.hls_in.functions import Abandon
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
@@ -34,9 +35,9 @@ def read_kernel(path: Path, top: str, *, rolled: bool = False) -> ReadKernel:
     first = Elaborator(unit, top, rolled=rolled)
     try:
         kernel = first.kernel()
-        if not first.late:
+        if not first.late and not first.reached:
             return kernel
-        return Elaborator(unit, top, first.directed, rolled).kernel()
+        return Elaborator(unit, top, first.directed, rolled, first.reached).kernel()
     except Abandon as stop:
         raise stop.error from None
     except RecursionError:
@@ -47,11 +48,16 @@ def read_kernel(path: Path, top: str, *, rolled: bool = False) -> ReadKernel:
 
 
 class Elaborator(Nests):
-    def __init__(self, unit: Unit, top: str, directed: Directed | None = None, rolled: bool = False) -> None:
-        """`directed` are partitions by array of a first walk: a callee may cut what its caller used before."""
+    def __init__(
+        self, unit: Unit, top: str, directed: Directed | None = None, rolled: bool = False,
+        reached: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        """`directed` are partitions by array of a first walk: a callee may cut what its caller used before. `reached`
+        are the sizes of pointers that it found."""
         self.unit = unit
         self.directed = dict(directed or {})
         self.late = False
+        self.reached = dict(reached or {})
         self.apart = {}
         self.rolled = rolled
         self._kept = {}
@@ -88,6 +94,7 @@ class Elaborator(Nests):
         self.looked_at = set()
         self.steps = 0
         self.beyond = []
+        self.notes = []
         self.until = time.process_time() + SECONDS
 
     def kernel(self) -> ReadKernel:
@@ -112,7 +119,7 @@ class Elaborator(Nests):
                     scalars.append(name)
                     assert binding.value is not None
                     arguments.append((name, binding.value))
-                else:
+                elif isinstance(binding, ArrayView | StreamView):
                     arguments.append((name, binding.array if isinstance(binding, ArrayView) else binding.streams))
         if function[4][0] != "void":
             self.beyond.append((where(function[1]), "the number that the top returns"))
@@ -128,11 +135,14 @@ class Elaborator(Nests):
         self.mistakes.raise_first()
         s_axilite = any("s_axilite" in p.options and p.options.get("port") == "return" for p in interface)
         axi = frozenset(p.options.get("port", "") for p in interface if "m_axi" in p.options)
-        return ReadKernel(
+        read = ReadKernel(
             self.top, body, self.arrays, self.streams, scalars, s_axilite, axi,
             arguments=arguments, tables=self.tables, initial=self.initial, beyond=self.beyond,
             interfaces=frozenset(p.options.get("port", "") for p in interface), body_at=where(function[6][1]),
+            notes=self.notes,
         )  # fmt: skip
+        part_arrays(read)
+        return read
 
     def _depths(self, interface: list[Pragma]) -> dict[str, int]:
         """How many elements each m_axi port reaches, where its pragma says so."""

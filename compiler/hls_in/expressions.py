@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
 from penstock.compiler.errors import PenstockError
@@ -13,6 +14,7 @@ from penstock.compiler.hls_in.bindings import (
     NameScope,
     Slot,
     StreamView,
+    WordView,
     kind_of,
     unsupported,
 )
@@ -30,8 +32,13 @@ _SIGNS = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "%": "rem", "&": "and", "|": "or", "^": "xor", "<<": "shl",
     ">>": "shr",
 }  # fmt: skip
+MOST_REACHED = 1 << 31
 _MODULAR = ("+=", "-=", "*=", "&=", "|=", "^=", "<<=")
 """Of which the lower bits of a result follow from the lower bits of what is combined."""
+
+
+def _half_away(x: float) -> float:
+    return math.copysign(math.floor(abs(x) + 0.5), x)
 
 
 def _inverse(x: float) -> float:
@@ -45,7 +52,8 @@ def _inverse_root(x: float) -> float:
 FUNCTIONS: dict[str, Any] = {
     "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "tanh": math.tanh, "sin": math.sin, "cos": math.cos,
     "erf": math.erf, "floor": math.floor, "ceil": math.ceil, "fabs": abs, "abs": abs, "pow": math.pow,
-    "rsqrt": _inverse_root, "recip": _inverse,
+    "rsqrt": _inverse_root, "recip": _inverse, "exp2": math.exp2, "log2": math.log2, "trunc": math.trunc, "rint": round,
+    "round": _half_away,
 }  # fmt: skip
 """Functions of floats that fold where all is constant."""
 
@@ -57,9 +65,13 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
     scope: NameScope
     tables: dict[KernelArray, tuple[float | int, ...]]
     touched: set[KernelArray]
+    """Arrays that were read or written already."""
+    reached: dict[str, int]
+    """How many words each pointer without a size has, as far as it is known, by its place."""
+    notes: list[str]
+    """What the cycles rest on."""
     beyond: list[tuple[str, str]]
     """What the source computes and no value here says: (place, what). Cycles do not depend on it."""
-    """Arrays that were read or written already."""
 
     def value(self, tree: Tree) -> KernelValue:
         match tree[0]:
@@ -236,7 +248,9 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
             return self.target(self._pointed(tree))
         if tree[0] == "unary" and tree[2] == "&":  # the place itself, or the array that begins there
             inner = tree[3]
-            return self.target(inner[2] if inner[0] == "index" and self.value(inner[3]).value == 0 else inner)
+            return self._moved(inner[2], inner[3]) if inner[0] == "index" else self.target(inner)
+        if tree[0] == "binary" and tree[2] == "+":
+            return self._moved(tree[3], tree[4])
         if tree[0] == "name":
             found = self.scope.find(tree[2])
             if found is None:
@@ -247,7 +261,7 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
                 )
             if isinstance(found, ArrayView) and found.array.number:
                 return found, (self.graph.constant(0),)
-            return found
+            return (ArrayView(found.array), found.index) if isinstance(found, WordView) else found
         if tree[0] == "operator" and str(tree[2]) == "[]" and len(tree[3]) == 2:
             return self.target(_indexed(tree))
         if tree[0] == "index":
@@ -258,16 +272,37 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
             if isinstance(base, StreamView):
                 return StreamView(base.streams, (*base.prefix, index))
             if isinstance(base, ArrayView):
+                if base.offset is not None:
+                    index = self.graph.operate("add", base.offset, index, "int", 32)
                 whole = (*base.prefix, index)
                 if base.array.unsized and index.value != 0:
-                    raise PenstockError(
-                        code="unsupported-source", where=base.array.where, hint=base.array.unsized,
-                        what=f"the pointer {base.array.name!r} without a size is not supported",
-                    )  # fmt: skip
+                    self._reaches(base.array, index)
                 if len(whole) < len(base.array.dims):
                     return ArrayView(base.array, whole)
                 return ArrayView(base.array), whole
         raise unsupported(tree[1], "this target", "index an array by its name, or assign to a variable")
+
+    def _moved(self, tree: Tree, by: Tree) -> ArrayView | StreamView | Slot | tuple[ArrayView, tuple[KernelValue, ...]]:
+        """A pointer to a later word of an array."""
+        base, words = self.target(tree), self.value(by)
+        if words.value == 0:
+            return base
+        if isinstance(base, ArrayView) and len(base.prefix) + 1 == len(base.array.dims):
+            before = base.offset
+            return replace(
+                base, offset=words if before is None else self.graph.operate("add", before, words, "int", 32)
+            )
+        raise unsupported(tree[1], "a pointer to a part of this", "index the array by its name")
+
+    def _reaches(self, array: KernelArray, index: KernelValue) -> None:
+        """A pointer without a size is as long as the source reaches, where loop counters say how far that is."""
+        low, high = index.linear.range if index.linear is not None else (-1, -1)
+        if low < 0 or high >= MOST_REACHED:
+            raise PenstockError(
+                code="unsupported-source", where=array.where, hint=array.unsized,
+                what=f"the pointer {array.name!r} without a size is not supported",
+            )  # fmt: skip
+        self.reached[array.where] = max(self.reached.get(array.where, 1), high + 1)
 
     def write(self, tree: Tree, value: KernelValue) -> KernelValue:
         if tree[0] == "bits":

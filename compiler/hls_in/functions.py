@@ -15,7 +15,7 @@ from penstock.compiler.hls_in.bindings import (
     Binding,
     NameScope,
     Slot,
-    StreamView,
+    WordView,
     kind_of,
     unsupported,
     where,
@@ -106,7 +106,13 @@ class Functions(PragmaWalk):
         self.directives(pragmas)
         self.block(function[6], own_scope=False)
         made = Pipeline(
-            function[2], [], self.graph, asked.number("ii", {}) or 1, True, where(function[1]), function[1][1]
+            function[2],
+            [],
+            self.graph,
+            asked.number("ii", self.constants()) or 1,
+            True,
+            where(function[1]),
+            function[1][1],
         )
         self.graph, self.memories, self.items = graph, memories, items
         return made
@@ -147,15 +153,15 @@ class Functions(PragmaWalk):
         return DataflowRegion(name, tasks, where(block[1]))
 
     def called(self, tree: Tree) -> KernelValue:
-        _, place, name, arguments, templates, _ = tree
+        _, place, name, arguments, _, _ = tree
         function = self.functions.get(name)
         if function is None:
             return self._library(tree)
         bindings: dict[str, Binding] = {}
         for (parameter, parameter_type, _), argument in zip(function[3], arguments, strict=False):
             bindings[parameter] = self._passed(parameter, parameter_type, argument)
-        for parameter, literal in zip(function[5], templates, strict=False):
-            bindings[parameter] = Slot(parameter, "int", 32, value=self.value(literal))
+        for parameter, value in function[5]:  # of its template
+            bindings.setdefault(parameter, Slot(parameter, "int", 32, value=self.graph.constant(value)))
         scope, left, path = self.scope, self.left, self.path
         self.scope = NameScope(self._outermost(), bindings)
         self.left = Leaving()
@@ -204,9 +210,7 @@ class Functions(PragmaWalk):
         target = self.target(argument)
         if isinstance(target, tuple) and target[0].array.number:
             target = target[0]
-        if isinstance(target, (ArrayView, StreamView, Slot)):
-            return target
-        raise unsupported(argument[1], f"passing one word of an array to {name!r}", "pass the array and the index")
+        return WordView(target[0].array, target[1]) if isinstance(target, tuple) else target
 
     def _has_loops(self, function: Tree, depth: int = 0) -> bool:
         if depth > 32:
@@ -250,7 +254,9 @@ class Functions(PragmaWalk):
         while tree[0] == "cast":
             tree = tree[3]
         if tree[0] == "binary" and tree[2] == "+":
-            return tree[3], tree[4]
+            array, first = self._from(tree[3])
+            both = tree[4] if first is None else ["binary", tree[1], "+", first, tree[4], ["int", 32, True]]
+            return array, both
         if tree[0] == "unary" and tree[2] == "&" and tree[3][0] == "index":
             return tree[3][2], tree[3][3]
         return tree, None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.compiler.hls_in.bindings import unsupported
+from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.pragmas import Pragma
 from penstock.compiler.hls_in.syntax import Tree
 
@@ -15,6 +17,9 @@ _LOOPS = (
     "often it goes round: #pragma HLS LOOP_TRIPCOUNT max=N"
 )
 MOST_UNROLLED = 65536
+LOCK = "lock"
+"""What the type of a variable ends with that takes hold of a block."""
+_MOST_SHIFTS = 64
 NAMING = ("array_partition", "array_reshape", "stream", "bind_storage", "resource", "dependence")
 """Pragmas that name a variable."""
 
@@ -30,17 +35,24 @@ class Head:
     trip: int
     told: bool = False
     """A pragma says how often, not the source."""
+    open: bool = False
+    """It starts at a value that is no constant; `first` is 0 then."""
+    begin: KernelValue | None = None
+    """That value."""
+    shift: int = 0
+    """By how many bits the variable moves up a turn (down, if below 0); `step` is 0 then."""
 
-    @property
-    def end(self) -> int:
-        """Where the variable stands after the loop."""
-        return self.first + self.trip * self.step
+    def at(self, turn: int) -> int:
+        """The variable in a turn, and after the last one."""
+        if self.shift:
+            return self.first << self.shift * turn if self.shift > 0 else self.first >> -self.shift * turn
+        return self.first + turn * self.step
 
 
 def head_of(tree: Tree, constant: Callable[[Tree], int | None], said: int | None = None) -> Head:
     """A loop's head, if its bounds are constants where it stands, or a pragma has `said` how often it goes round."""
     _, place, start, condition, step, _, _ = tree
-    variable, declared, first_tree = _start(start, place)
+    variable, declared, first_tree = start_of(start, place)
     first = constant(first_tree)
     condition = _bare(condition)
     if condition[0] != "binary" or condition[2] not in ("<", "<=", ">", ">=", "!="):
@@ -53,8 +65,13 @@ def head_of(tree: Tree, constant: Callable[[Tree], int | None], said: int | None
             raise unsupported(place, f"a loop that does not compare its own variable {variable!r}", _LOOPS)
     bound = constant(right)
     by = _step(step, variable, constant)
-    if bound is None and said is not None and first is not None and by:
-        return Head(variable, declared, first, by, said, told=True)
+    if (bound is None or first is None) and said is not None and by:
+        return Head(variable, declared, first or 0, by, said, told=True, open=first is None)
+    if by is None and first is not None and bound is not None:
+        shift = _shift(step, variable, constant)
+        trip = _shifted(first, bound, sign, shift)
+        if trip is not None:
+            return Head(variable, declared, first, 0, trip, shift=shift)
     if first is None or bound is None or by is None or by == 0:
         raise unsupported(place, f"a trip count of the loop over {variable!r} that is no constant", _LOOPS)
     span = bound - first if by > 0 else first - bound
@@ -67,7 +84,7 @@ def head_of(tree: Tree, constant: Callable[[Tree], int | None], said: int | None
     return Head(variable, declared, first, by, max(0, -(-span // abs(by))))
 
 
-def _start(start: Tree, place: list[Any]) -> tuple[str, bool, Tree]:
+def start_of(start: Tree, place: list[Any]) -> tuple[str, bool, Tree]:
     if start[0] == "group" and len(start[2]) == 1 and start[2][0][0] == "declare" and start[2][0][4] is not None:
         return start[2][0][2], True, start[2][0][4]
     if start[0] == "expression":
@@ -91,6 +108,42 @@ def _step(step: Tree, variable: str, constant: Callable[[Tree], int | None]) -> 
                 by = constant(inner[4])
                 return by if by is None or inner[2] == "+" else -by
     return None
+
+
+def _shift(step: Tree, variable: str, constant: Callable[[Tree], int | None]) -> int:
+    """By how many bits a step moves the variable: k *= 4 by 2, k >>= 1 by -1; 0 where it does something else."""
+    step = _bare(step)
+    if step[0] not in ("binary", "operator") or not step[2].endswith("="):
+        return 0
+    sign, left, right = (step[2], *step[3]) if step[0] == "operator" else (step[2], step[3], step[4])
+    if _bare(left)[0] != "name" or _bare(left)[2] != variable:
+        return 0
+    if sign == "=" and (inner := _bare(right))[0] == "binary" and _bare(inner[3])[-1] == variable:
+        sign, right = inner[2] + "=", inner[4]
+    by = constant(right)
+    if by is None or by < 1:
+        return 0
+    if sign in ("*=", "/=") and by & (by - 1) == 0:
+        by = by.bit_length() - 1
+        return by if sign == "*=" else -by
+    return by if sign == "<<=" else -by if sign == ">>=" else 0
+
+
+_COMPARED: dict[str, Callable[[int, int], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "!=": operator.ne,
+}  # fmt: skip
+
+
+def _shifted(first: int, bound: int, sign: str, shift: int) -> int | None:
+    """How often a loop goes round whose variable is doubled or halved; None: it does not end."""
+    if not shift or first < 0:
+        return None
+    value, trip = first, 0
+    while _COMPARED[sign](value, bound):
+        value, trip = value << shift if shift > 0 else value >> -shift, trip + 1
+        if trip > _MOST_SHIFTS:
+            return None
+    return trip
 
 
 def _bare(tree: Tree) -> Tree:

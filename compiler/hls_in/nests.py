@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from penstock.compiler.hls_in.bindings import NameScope, Slot, StreamView, kind_of, unsupported, where
 from penstock.compiler.hls_in.functions import COPIES, Functions
 from penstock.compiler.hls_in.graph import KernelValue
-from penstock.compiler.hls_in.loops import MOST_UNROLLED, NAMING, Head, head_of
+from penstock.compiler.hls_in.loops import LOCK, MOST_UNROLLED, NAMING, Head, head_of, start_of
 from penstock.compiler.hls_in.parsing import shown
 from penstock.compiler.hls_in.pragmas import Pragma
 from penstock.compiler.hls_in.records import Again, CarriedVariable, Pipeline, Region
@@ -41,8 +42,14 @@ class Nests(Functions):
 
     def _head(self, tree: Tree) -> Head:
         said = self.asked(tree[5], "loop_tripcount")
-        head = head_of(tree, self._constant, said.number("max", self.constants()) if said is not None else None)
+        often = (said.number(key, self.constants()) for key in ("max", "avg", "min")) if said is not None else ()
+        head = head_of(tree, self._constant, next((most for most in often if most is not None), None))
+        if head.open:
+            head = replace(head, begin=self.value(start_of(tree[2], tree[1])[2]))
         if head.told:
+            note = "loops whose bounds data decide go round as often as LOOP_TRIPCOUNT says at most"
+            if note not in self.notes:
+                self.notes.append(note)
             self.beyond.append((where(tree[1]), f"a loop over {head.variable!r} that data end"))
         return head
 
@@ -72,7 +79,7 @@ class Nests(Functions):
                 tree[1], f"unrolling {head.trip:,} iterations", "pipeline this loop, or unroll by a factor"
             )
         for turn in range(head.trip):
-            at = self.graph.constant(head.first + turn * head.step)
+            at = self._from_begin(head, self.graph.constant(head.at(turn)))
             self.unless_left(lambda at=at: self._bound(head, at, lambda: self.statement(tree[5])))
         self._left(head)
 
@@ -92,7 +99,8 @@ class Nests(Functions):
         """A counter that was declared before its loop stands at the loop's end after it."""
         slot = self.scope.find(head.variable) if not head.declared else None
         if isinstance(slot, Slot):
-            slot.write(self.graph.constant(head.end), self.path, self.graph)
+            end = self._from_begin(head, self.graph.constant(head.at(head.trip)))
+            slot.write(self.convert(end, slot.kind, slot.bits, slot.signed), self.path, self.graph)
 
     def _bound(self, head: Head, value: KernelValue, walk: Callable[[], object]) -> None:
         """Walk with the loop's variable at a value."""
@@ -143,6 +151,8 @@ class Nests(Functions):
     def _flattens(self, chain: list[Tree], inner: Tree) -> bool:
         """Whether a loop is one with those around it: its bounds do not change, and no iteration leaves it early."""
         outer = {variable_of(tree) for tree in chain}
+        if any(type_[-1] == LOCK for part in statements_of(chain[-1][5]) for _, type_ in declared_in(part)):
+            return False  # it is taken in every iteration
         if any(name in outer for part in (inner[2], inner[3]) for name in names_in(part)):
             return False
         unroll = self.asked(inner[5], "unroll")
@@ -177,6 +187,17 @@ class Nests(Functions):
         return Again(name, counter, body, where(tree[1]), dataflow is not None, assigned)
 
     def _scaled(self, counter: Counter, head: Head) -> KernelValue:
+        if head.shift:
+            by = self.graph.operate("mul", self.graph.counter(counter), self.graph.constant(abs(head.shift)), "int", 32)
+            sign = "shl" if head.shift > 0 else "shr"
+            return self.graph.operate(sign, self.graph.constant(head.first), by, "int", 32)
+        return self._from_begin(head, self._linear(counter, head))
+
+    def _from_begin(self, head: Head, moved: KernelValue) -> KernelValue:
+        """A loop's variable, wherever it starts."""
+        return moved if head.begin is None else self.graph.operate("add", head.begin, moved, "int", 32)
+
+    def _linear(self, counter: Counter, head: Head) -> KernelValue:
         node = self.graph.operate("mul", self.graph.counter(counter), self.graph.constant(head.step), "int", 32)
         return self.graph.operate("add", node, self.graph.constant(head.first), "int", 32)
 
@@ -186,6 +207,9 @@ class Nests(Functions):
         heads = [self._head(tree) for tree in chain]
         unroll = self.asked(chain[-1][5], "unroll")
         factor = (unroll.number("factor", self.constants()) or 1) if unroll is not None else 1
+        if heads[-1].shift and factor > 1:
+            hint = "unroll it wholly, or not at all"
+            raise unsupported(chain[-1][1], f"unrolling a loop over {heads[-1].variable!r} by a factor", hint)
         trips = [head.trip for head in heads]
         trips[-1] = -(-trips[-1] // factor)
         counters = [Counter(name, trip) for name, trip in zip(names, trips, strict=True)]
@@ -242,6 +266,7 @@ class Nests(Functions):
                     "mul", self.graph.counter(counters[depth]), self.graph.constant(factor * head.step), "int", 32
                 )
                 node = self.graph.operate("add", node, self.graph.constant(head.first + lane * head.step), "int", 32)
+                node = self._from_begin(head, node)
                 with self.under(self._turns(counters[depth], -(-(head.trip - lane) // factor))):
                     self._bound(head, node, lambda: self.statement(tree[5]))
             return

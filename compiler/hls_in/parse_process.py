@@ -16,7 +16,8 @@ from importlib import import_module
 from typing import Any
 
 from penstock.compiler.hls_in.parse_integers import IntegerReader, is_one_bit, lowest_bit
-from penstock.compiler.hls_in.parse_records import ClangCursor, Ref, SyntaxList, chain
+from penstock.compiler.hls_in.parse_records import ClangCursor, Ref, SyntaxList, chain, stream_of
+from penstock.compiler.hls_in.parse_templates import given_constants, macros
 
 # its Python side has no types
 cindex: Any = import_module("clang.cindex")
@@ -137,7 +138,7 @@ class SyntaxReader(IntegerReader):
         read = self.statement(body) if body is not None else None
         if read is not None and cursor.kind == CursorKind.CONSTRUCTOR:
             read[3] = [*self.first_values(children), *read[3]]
-        return ["function", place, name, parameters, self.type(cursor.result_type), [], read]
+        return ["function", place, name, parameters, self.type(cursor.result_type), given_constants(cursor), read]
 
     def first_values(self, children: list[ClangCursor]) -> list[SyntaxList]:
         """What a constructor sets its fields to before its body."""
@@ -175,7 +176,7 @@ class SyntaxReader(IntegerReader):
         if name == "_Float16":
             return ["half"]
         if name.startswith("hls::stream<"):
-            return ["stream", self.type(canonical.get_template_argument_type(0))]
+            return stream_of(canonical, self.type(canonical.get_template_argument_type(0)))
         if name == "ap_int<1>":  # 0 and -1: one bit is read as 0 and 1
             return ["named", name]
         if name.startswith(("ap_int<", "ap_uint<")) and name[name.index("<") + 1 : -1].isdigit():
@@ -365,7 +366,9 @@ def main() -> None:
     _limit(resource.RLIMIT_FSIZE, 0)
     sys.setrecursionlimit(4000)
     index = cindex.Index.create()
-    unit = index.parse(asked["main"], asked["arguments"], [(path, text) for path, text in asked["texts"].items()])
+    texts = list(asked["texts"].items())
+    macros_too: int = cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD
+    unit = index.parse(asked["main"], asked["arguments"], texts, macros_too)
     diagnostics = [
         [d.location.file.name if d.location.file else "", d.location.line, d.location.column, *_said(d)]
         for d in unit.diagnostics
@@ -376,8 +379,9 @@ def main() -> None:
         at = foreign[0].location
         said = "an include of a file that was not given"
         diagnostics = [[at.file.name if at.file else "", at.line, at.column, said, False]]
-    answer: dict[str, Any] = {"errors": diagnostics[:50], "unit": []}
+    answer: dict[str, Any] = {"errors": diagnostics[:50], "unit": [], "macros": {}}
     if not diagnostics:
+        answer["macros"] = macros(unit.cursor, set(asked["own"]))
         try:
             answer["unit"] = SyntaxReader(set(asked["own"])).whole(unit.cursor)
         except (TooLarge, RecursionError):

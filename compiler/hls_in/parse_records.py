@@ -13,6 +13,8 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
+from penstock.compiler.hls_in.parse_templates import template_of
+
 cindex: Any = import_module("clang.cindex")
 CursorKind: Any = cindex.CursorKind
 TypeKind: Any = cindex.TypeKind
@@ -85,7 +87,9 @@ class RecordReader(ABC):
         """Whether a function of the source is made of a template, by itself or with its struct."""
         file = function.location.file
         own = file is not None and file.name in self.files
-        return own and any(_specialised(one) for one in (function, function.semantic_parent) if one is not None)
+        return own and any(
+            template_of(one) is not None for one in (function, function.semantic_parent) if one is not None
+        )
 
     # types
 
@@ -105,7 +109,7 @@ class RecordReader(ABC):
             return None
         name = canonical.spelling.removeprefix("const ")
         if name.startswith("hls::stream<"):
-            return self._within(canonical.get_template_argument_type(0), _streams, depth)
+            return self._within(canonical.get_template_argument_type(0), lambda t: stream_of(canonical, t), depth)
         if name.startswith("hls::vector<"):
             element, length = canonical.get_template_argument_type(0), _lanes(canonical)
             inner = self.leaves(element, depth + 1) or [("", self.type(element))]
@@ -364,18 +368,15 @@ def has_body(target: ClangCursor) -> bool:
     return target.kind != CursorKind.CONSTRUCTOR or any(c == target for c in target.semantic_parent.get_children())
 
 
-def _specialised(cursor: ClangCursor) -> bool:
-    template = cindex.conf.lib.clang_getSpecializedCursorTemplate(cursor)
-    return template is not None and template.kind != CursorKind.NO_DECL_FOUND
-
-
 def _within(place: list[Any], given: Ref, suffix: str) -> SyntaxList:
     return Ref(given.name + suffix, given.indices).tree(place, ())
 
 
-def _streams(type_: SyntaxList) -> SyntaxList:
-    """Streams of a struct's field: of a vector, as many as it has lanes."""
-    return ["array", type_[1], _streams(type_[2])] if type_[0] in ("lanes", "array") else ["stream", type_]
+def stream_of(stream: Any, token: SyntaxList) -> SyntaxList:
+    """A stream of tokens, and the depth that its type says, else 0: of a vector, as many as it has lanes."""
+    if token[0] in ("lanes", "array"):
+        return ["array", token[1], stream_of(stream, token[2])]
+    return ["stream", token, max(0, stream.get_declaration().get_template_argument_value(1))]
 
 
 def _lanes(vector: Any) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
+from penstock.compiler.hls_in.parse_jumps import without_continue
 from penstock.compiler.hls_in.parse_records import ClangCursor, RecordReader, Ref, SyntaxList
 from penstock.compiler.hls_in.syntax import names_in, variable_of
 
@@ -39,7 +40,7 @@ class StatementReader(RecordReader):
             if len(parts) != 4:
                 return self.bad(cursor, "a for loop that lacks its start, condition or step")
             start, condition, step, body = parts
-            begun, inside = self.loop_start(start, condition), self.single(body)
+            begun, inside = self.loop_start(start, condition), without_continue(self.single(body))
             own, others = _own_step(self.expression(step), variable_of(["for", None, begun]))
             if others:
                 more = [["expression", part[1], part] for part in others]
@@ -65,6 +66,8 @@ class StatementReader(RecordReader):
                     self.pending.append(["expression", place, pair])
                 return ["return", place, None]
             return ["return", self.place(cursor), self.expression(parts[0]) if parts else None]
+        if kind == CursorKind.CONTINUE_STMT:
+            return ["continue", self.place(cursor)]
         if kind == CursorKind.NULL_STMT:
             return ["group", self.place(cursor), []]
         if kind.is_expression():
@@ -159,6 +162,10 @@ class StatementReader(RecordReader):
     def declaration(self, cursor: ClangCursor) -> SyntaxList:
         inits = [child for child in cursor.get_children() if child.kind.is_expression()]
         type_ = self.type(cursor.type)
+        if type_[0] == "array" and (blocks := _blocks(cursor.type)):
+            return ["declare", self.place(cursor), cursor.spelling, ["blocks", blocks, type_], None, False, False]
+        if type_[0] == "reference" and cursor.type.spelling.startswith(("hls::write_lock<", "hls::read_lock<")):
+            type_ = [*type_, "lock"]
         if type_[0] == "array":  # the lengths of its dimensions are children too
             inits = [child for child in inits if child.kind == CursorKind.INIT_LIST_EXPR]
         static = cursor.storage_class == cindex.StorageClass.STATIC
@@ -170,6 +177,15 @@ class StatementReader(RecordReader):
             element = element.element_type
         constant = cursor.type.is_const_qualified() or element.is_const_qualified()
         return ["declare", self.place(cursor), cursor.spelling, type_, value, static, constant]
+
+
+def _blocks(type_: Any) -> int:
+    """How many blocks an hls::stream_of_blocks holds; 0 for every other type. Our header makes an array of it."""
+    written = type_.spelling.replace(" ", "")
+    if not written.startswith("hls::stream_of_blocks<"):
+        return 0
+    depth = written.rstrip(">").rpartition(",")[2]
+    return int(depth) if depth.isdigit() else 2
 
 
 def _own_step(step: SyntaxList, variable: str) -> tuple[SyntaxList, list[SyntaxList]]:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ class Unit:
 
     sources: Sources
     declarations: list[Tree]
+    macros: dict[str, str] = field(default_factory=dict[str, str])
+    """What macros without arguments stand for."""
 
 
 def parse(path: Path) -> Unit:
@@ -53,7 +55,7 @@ def parse(path: Path) -> Unit:
                 hint="correct the C++ first: it must compile on its own, with the headers beside it",
             )  # fmt: skip
     mistakes.raise_first()
-    return Unit(sources, answer["unit"])
+    return Unit(sources, answer["unit"], answer["macros"])
 
 
 def _readable(said: str, *, own: bool) -> str:

@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.fence import spliced, without_comments
 from penstock.compiler.hls_in.parsing import shown
+from penstock.compiler.hls_in.pragma_values import Constants, constant_of, options_of
 from penstock.compiler.hls_in.syntax import Tree, parts_of
 
 _PRAGMA = re.compile(
     r'^[ \t]*#[ \t]*pragma[ \t]+(?:HLS|AP)[ \t]+([^\n]*)|_Pragma\(\s*"HLS\s+([^"]*)"\s*\)', re.MULTILINE | re.IGNORECASE
 )
-_OPTION = re.compile(r"([A-Za-z_]\w*)(?:\s*=\s*([^\s]+))?")
+_WRITER = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)\([ \t]*(\w+)[ \t]*\)[ \t]+(\w+)[ \t]*\([ \t]*(#?)[ \t]*(\w+)[ \t]*\)",
+    re.MULTILINE,
+)
+"""A macro of one argument that hands it on as it is, or as a string."""
 KNOWN = frozenset(
     {
         "aggregate", "alias", "allocation", "array_map", "array_partition", "array_reshape", "bind_op", "bind_storage",
@@ -38,16 +43,14 @@ class Pragma:
     def where(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
-    def number(self, key: str, constants: dict[str, int]) -> int | None:
-        """An option's integer, as a literal or by the name of a constant."""
+    def number(self, key: str, constants: Constants) -> int | None:
+        """An option's integer: a literal, a constant or macro by its name, or what is computed of such."""
         text = self.options.get(key)
         if text is None or text == "":
             return None
-        text = text.strip("()")
-        if text.isdigit():
-            return int(text)
-        if text in constants:
-            return constants[text]
+        found = constant_of(text, constants)
+        if found is not None and found >= 0:
+            return found
         raise PenstockError(
             code="bad-pragma", what=f"{key}={text} of #pragma HLS {self.kind} is no known constant",
             where=shown(self.where), hint="write the number",
@@ -56,15 +59,28 @@ class Pragma:
 
 def pragmas_of(file: str, text: str) -> Iterator[Pragma]:
     code = without_comments(spliced(text))
-    for match in _PRAGMA.finditer(code):
-        start = match.start(1) if match[1] is not None else match.start(2)
-        body = match[1] if match[1] is not None else match[2]
-        line = code.count("\n", 0, match.start()) + 1
-        column = match.start() - code.rfind("\n", 0, match.start())
-        parts = _OPTION.findall(body)
-        if parts and start >= 0:
+    found = [(match.start(), match[1] or match[2] or "") for match in _PRAGMA.finditer(code)]
+    found += _by_macros(code)
+    for start, body in sorted(found):
+        line = code.count("\n", 0, start) + 1
+        column = start - code.rfind("\n", 0, start)
+        parts = list(options_of(body))
+        if parts:
             kind = parts[0][0].lower()
             yield Pragma(kind, {key.lower(): value for key, value in parts[1:]}, file, line, column)
+
+
+def _by_macros(code: str) -> Iterator[tuple[int, str]]:
+    """What is written as DO_PRAGMA(HLS ...), with a macro that makes _Pragma of its argument."""
+    given = {m[1]: (m[3], bool(m[4])) for m in _WRITER.finditer(code) if m[2] == m[5]}
+    writers = {name for name, (to, text) in given.items() if to == "_Pragma" and text}
+    while more := {name for name, (to, text) in given.items() if to in writers and not text} - writers:
+        writers |= more
+    if not writers:
+        return
+    use = rf"^([^#\n]*?)\b(?:{'|'.join(sorted(map(re.escape, writers)))})\(\s*HLS\s+((?:[^()\n]|\([^()\n]*\))*)\)"
+    for match in re.finditer(use, code, re.MULTILINE):
+        yield match.end(1), match[2]
 
 
 class PlacedPragmas:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 
@@ -91,6 +92,18 @@ class DataflowRegion:
 
 
 Region = Pipeline | Straight | Again | Called | DataflowRegion
+
+
+def graphs(items: list[Region]) -> Iterator[Pipeline | Straight]:
+    """All straight code of some items."""
+    for item in items:
+        if isinstance(item, (Pipeline, Straight)):
+            yield item
+        elif isinstance(item, DataflowRegion):
+            for task in item.tasks:
+                yield from graphs(task.body)
+        else:
+            yield from graphs(item.body)
 
 
 @dataclass

@@ -48,6 +48,8 @@ class KernelArray:
 
     number: bool = False
     """One word that is named as a variable is."""
+    blocks: int = 0
+    """Of an hls::stream_of_blocks: how many of such arrays lie between its two tasks."""
     shared: bool = False
     """An argument that several tasks of a dataflow region meet: each has one of its ports."""
 

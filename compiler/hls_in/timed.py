@@ -7,9 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.channel_ends import (
+    accesses_of,
+    arrays_of,
+    lane_groups,
+    lanes_met,
+    stream_ends,
+)
 from penstock.compiler.hls_in.delays import Delays
-from penstock.compiler.hls_in.graph import KernelValue
-from penstock.compiler.hls_in.patterns import pattern_of
 from penstock.compiler.hls_in.records import (
     Again,
     Called,
@@ -19,6 +24,7 @@ from penstock.compiler.hls_in.records import (
     ReadKernel,
     Region,
     Straight,
+    graphs,
 )
 from penstock.compiler.hls_in.schedule import ScheduledPipeline, schedule
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
@@ -177,12 +183,15 @@ class RegionTiming:
 
     def _network(self, flow: DataflowRegion) -> Network:
         tasks = merged(flattened(flow))
-        met = Count(array for task in tasks for array in {*_arrays(task.body, "load"), *_arrays(task.body, "store")})
+        met = Count(
+            array for task in tasks for array in {*arrays_of(task.body, "load"), *arrays_of(task.body, "store")}
+        )
         for array, times in met.items():
             array.shared = array.argument and times > 1
         runs = {task.name: list(self._runs(task.body, task.name)) for task in tasks}
-        sets = {name: _streams_of(items) for name, items in runs.items()}
-        groups = _lane_groups(list(sets.items()), self.timed.lanes)
+        sets = {name: lanes_met(items) for name, items in runs.items()}
+        groups = lane_groups(list(sets.items()), self.timed.lanes)
+        groups = {name: lane for name, lane in groups.items() if not lane[0].argument}  # outside they are never awaited
         self._check_ends(tasks, groups)
         arrays = self._pipos(tasks)
         channels = [
@@ -190,6 +199,8 @@ class RegionTiming:
         ] + [
             Channel(array.name, "pipo", 2, array.bits, array.words, producers, consumers)
             for array, producers, consumers in arrays
+        ] + [
+            Channel(array.name, "block", array.blocks, array.bits, array.words) for array in met if array.blocks
         ]  # fmt: skip
         for name, (streams, _) in groups.items():
             self.timed.channels[name] = streams
@@ -199,7 +210,7 @@ class RegionTiming:
         for task in tasks:
             phases: list[Phase] = []
             for item in runs[task.name]:
-                accesses = tuple(_accesses(item, groups)) if isinstance(item, (Pipeline, Straight)) else ()
+                accesses = tuple(accesses_of(item, groups)) if isinstance(item, (Pipeline, Straight)) else ()
                 if isinstance(item, (Pipeline, Straight)):
                     phases.append(self.phase(item, task.name, accesses))
                 else:
@@ -208,16 +219,17 @@ class RegionTiming:
         return Network(self.kernel.name, tuple(processes), tuple(channels))
 
     def _runs(self, items: list[Region], owner: str) -> Iterator[Region]:
-        """A task's phases in order. A loop around others that touches streams is written out."""
+        """A task's phases in order. A loop around others that touches streams or blocks is written out."""
         for item, own in _inlined(items, owner):
             if isinstance(item, Straight) and not self._long(item):
                 continue
-            if isinstance(item, Again) and any(isinstance(t, KernelStream) for t in touched(item)):
+            if isinstance(item, Again) and any(isinstance(t, KernelStream) or t.blocks for t in touched(item)):
                 body = list(self._runs(item.body, own))
                 if len(body) * item.counter.trip > MOST_PHASES:
                     raise PenstockError(
-                        code="unsupported-source", what=f"{item.counter.trip:,} runs of loops that touch streams",
-                        where=item.where, limit=f"{MOST_PHASES:,} phases a task",
+                        code="unsupported-source", where=item.where,
+                        what=f"{item.counter.trip:,} runs of loops that touch streams or blocks",
+                        limit=f"{MOST_PHASES:,} phases a task",
                         hint="make the loops perfect, so that they are one pipeline",
                     )  # fmt: skip
                 for _ in range(item.counter.trip):
@@ -231,21 +243,19 @@ class RegionTiming:
     def _pipos(self, tasks: list[KernelTask]) -> list[tuple[KernelArray, tuple[str, ...], tuple[str, ...]]]:
         found: list[tuple[KernelArray, tuple[str, ...], tuple[str, ...]]] = []
         for array in self.kernel.arrays:
-            if array.argument or array.constant:
+            if array.argument or array.constant or array.blocks:
                 continue
-            writers = tuple(t.name for t in tasks if array in _arrays(t.body, "store"))
-            readers = tuple(t.name for t in tasks if array in _arrays(t.body, "load") and t.name not in writers)
+            writers = tuple(t.name for t in tasks if array in arrays_of(t.body, "store"))
+            readers = tuple(t.name for t in tasks if array in arrays_of(t.body, "load") and t.name not in writers)
             if writers and readers:
                 found.append((array, writers, readers))
         return found
 
     def _check_ends(self, tasks: list[KernelTask], groups: dict[str, tuple[KernelStream, tuple[int, ...]]]) -> None:
         for name, (streams, lane) in groups.items():
-            ends = {
-                op: [t.name for t in tasks if (streams, lane) in _stream_ends(t.body, op)] for op in ("take", "put")
-            }
+            ends = {op: [t.name for t in tasks if (streams, lane) in stream_ends(t.body, op)] for op in ("take", "put")}
             for op, what in (("put", "written"), ("take", "read")):
-                if len(ends[op]) != 1 and not streams.argument:
+                if len(ends[op]) != 1:
                     raise PenstockError(
                         code="unsupported-source",
                         what=f"the stream {name!r} is {what} by {len(ends[op]) or 'no'} tasks",
@@ -276,18 +286,6 @@ def _inlined(items: list[Region], owner: str) -> Iterator[tuple[Region, str]]:
             yield item, owner
 
 
-def graphs(items: list[Region]) -> Iterator[Pipeline | Straight]:
-    """All straight code of some items."""
-    for item in items:
-        if isinstance(item, (Pipeline, Straight)):
-            yield item
-        elif isinstance(item, DataflowRegion):
-            for task in item.tasks:
-                yield from graphs(task.body)
-        else:
-            yield from graphs(item.body)
-
-
 def touched(item: Region) -> set[KernelArray | KernelStream]:
     found: set[KernelArray | KernelStream] = set()
     for piece in graphs([item]):
@@ -299,101 +297,16 @@ def touched(item: Region) -> set[KernelArray | KernelStream]:
     return found
 
 
-def _arrays(items: list[Region], op: str) -> set[KernelArray]:
-    found: set[KernelArray] = set()
-    for piece in graphs(items):
-        for node in piece.graph.nodes:
-            if node.array is not None and (
-                node.op == op or (node.op == "phi" and (op == "load" or node.follow is not None))
-            ):
-                found.add(node.array)
-    return found
-
-
-def _stream_ends(items: list[Region], op: str) -> set[Lane]:
-    return {_lane(node) for piece in graphs(items) for node in piece.graph.nodes if node.op == op}
-
-
 def merged(tasks: list[KernelTask]) -> list[KernelTask]:
     """Tasks that write one array are one task to the tool."""
     found: list[KernelTask] = []
     for task in tasks:
-        written = {a for a in _arrays(task.body, "store") if not a.argument}
-        if found and written & {a for a in _arrays(found[-1].body, "store") if not a.argument}:
+        written = {a for a in arrays_of(task.body, "store") if not a.argument}
+        if found and written & {a for a in arrays_of(found[-1].body, "store") if not a.argument}:
             found[-1] = KernelTask(found[-1].name, [*found[-1].body, *task.body], found[-1].where)
         else:
             found.append(task)
     return found
-
-
-Lane = tuple[KernelStream, tuple[int, ...]]
-
-
-def _lane(node: KernelValue) -> Lane:
-    index = node.args[1:] if node.op == "put" else node.args
-    assert node.streams is not None
-    return node.streams, tuple(int(arg.value or 0) for arg in index)
-
-
-def _streams_of(items: list[Region]) -> dict[Lane, list[object]]:
-    """How a task meets each of its streams: in which of its phases, under which conditions."""
-    found: dict[Lane, list[object]] = {}
-    for i, item in enumerate(items):
-        if isinstance(item, (Pipeline, Straight)):
-            for node in item.graph.nodes:
-                if node.op in ("take", "put"):
-                    found.setdefault(_lane(node), []).append((i, node.op, _token(node.guard)))
-    return found
-
-
-def _token(guard: KernelValue | None) -> object:
-    """Two conditions with the same token hold in the same iterations."""
-    if guard is None:
-        return None
-    if guard.op == "compare" and all(arg.linear is not None for arg in guard.args):
-        left, right = (arg.linear for arg in guard.args)
-        assert left is not None
-        assert right is not None
-        return guard.comparison, left.plus(right, -1)
-    if guard.op == "logic":
-        return guard.comparison, frozenset(_token(arg) for arg in guard.args)
-    if guard.op == "not":
-        return "not", _token(guard.args[0])
-    return id(guard)
-
-
-def _lane_groups(tasks: list[tuple[str, dict[Lane, list[object]]]], sizes: dict[str, int]) -> dict[str, Lane]:
-    """Lanes of an array of streams that are met alike by both ends are one channel; its name, and one of its lanes."""
-    kinds: dict[Lane, list[object]] = {}
-    for name, lanes in tasks:
-        for lane, met in lanes.items():
-            kinds.setdefault(lane, []).append((name, tuple(met)))
-    groups: dict[object, Lane] = {}
-    members: dict[object, int] = {}
-    for lane, met in kinds.items():
-        key = lane[0], tuple(met)
-        groups.setdefault(key, lane)
-        members[key] = members.get(key, 0) + 1
-    names: dict[str, Lane] = {}
-    for key, lane in groups.items():
-        name = lane[0].name
-        while name in names:
-            name = f"{lane[0].name}_{'_'.join(map(str, lane[1]))}" if name == lane[0].name else name + "x"
-        names[name] = lane
-        sizes[name] = members[key]
-    return names
-
-
-def _accesses(item: Pipeline | Straight, groups: dict[str, Lane]) -> Iterator[ChannelAccess]:
-    names = {lane: name for name, lane in groups.items()}
-    shell = item if isinstance(item, Pipeline) else Pipeline("straight", [], item.graph, 1, False, item.where)
-    for node in item.graph.nodes:
-        if node.op in ("take", "put") and (name := names.get(_lane(node))) is not None:
-            if node.streams is not None and node.streams.argument:
-                continue
-            pattern = pattern_of(node.guard, shell)
-            if pattern.count:
-                yield ChannelAccess(name, "read" if node.op == "take" else "write", pattern)
 
 
 def time_kernel(kernel: ReadKernel, delays: Delays, override: Override | None = None) -> Timed:

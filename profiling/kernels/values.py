@@ -19,7 +19,7 @@ from penstock.compiler.design import Design
 from penstock.compiler.dialects import stream
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.elaborate import read_kernel
-from penstock.compiler.hls_in.timed import graphs
+from penstock.compiler.hls_in.records import graphs
 from penstock.compiler.hls_in.to_nests import KernelArgument, KernelNests, nests_of_kernel
 from penstock.compiler.interpreter import stream as stream_interpreter
 from penstock.compiler.transforms.generate_directives import GenerateDirectives

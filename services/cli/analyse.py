@@ -122,7 +122,11 @@ def _lines(found: Analysis) -> list[str]:
         "area      " + ", ".join(f"{value:,} {name.upper()}" for name, value in found.area.items()) + " [modelled]"
     )
     slow = [loop for loop in found.loops if loop.ii > 1]
-    lines += [f"loop      {x.where} {x.loop}: II = {x.ii}, {x.limit} ({x.limit_at})" for x in slow[:_MOST_LINES]]
+    lines += [
+        f"loop      {x.where} {x.loop}: II = {x.ii}, "
+        + (f"{x.limit} ({x.limit_at})" if x.limit else "as it is asked for")
+        for x in slow[:_MOST_LINES]
+    ]
     waiting = sorted(((c, t.name, ch, why) for t in found.tasks for ch, why, c in t.waits), reverse=True)
     lines += [
         f"wait      {name} {cycles:,} cycles for {channel} ({why})"

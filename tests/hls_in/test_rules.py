@@ -159,7 +159,7 @@ def test_numbers_of_given_widths_are_copied_and_pointers_are_as_long_as_their_in
     found = pipelines(tmp_path, text.replace("{}", "#pragma HLS INTERFACE m_axi port=out depth = N"))
     assert [[counter.trip for counter in item.counters] for item, _ in found] == [[24], [24]]
     with pytest.raises(PenstockError, match="pointer 'out' without a size") as caught:
-        pipelines(tmp_path, text.replace("{}", ""))
+        pipelines(tmp_path, text.replace("{}", "").replace("out[i]", "out[kept[i]]"))
     assert "m_axi port=out depth=N" in caught.value.hint
 
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 namespace hls {
-template <typename T, int DEPTH = 0> class stream {
+template <typename T, int DEPTH = 0> class stream;
+template <typename T> class stream<T, 0> {
 public:
     stream();
     stream(const char *name);
@@ -17,5 +18,10 @@ public:
     unsigned size();
     stream &operator<<(const T &value);
     stream &operator>>(T &value);
+};
+template <typename T, int DEPTH> class stream : public stream<T, 0> {
+public:
+    stream();
+    stream(const char *name);
 };
 }

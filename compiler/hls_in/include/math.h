@@ -7,14 +7,18 @@ namespace hls {
 PENSTOCK_UNARY(exp) PENSTOCK_UNARY(log) PENSTOCK_UNARY(sqrt) PENSTOCK_UNARY(tanh) PENSTOCK_UNARY(sin)
 PENSTOCK_UNARY(cos) PENSTOCK_UNARY(floor) PENSTOCK_UNARY(ceil) PENSTOCK_UNARY(erf) PENSTOCK_UNARY(rsqrt)
 PENSTOCK_UNARY(recip) PENSTOCK_UNARY(fabs) PENSTOCK_UNARY(abs)
+PENSTOCK_UNARY(rint) PENSTOCK_UNARY(trunc) PENSTOCK_UNARY(round) PENSTOCK_UNARY(exp2) PENSTOCK_UNARY(log2)
 PENSTOCK_BINARY(pow) PENSTOCK_BINARY(fmax) PENSTOCK_BINARY(fmin) PENSTOCK_BINARY(max) PENSTOCK_BINARY(min)
 }
 PENSTOCK_UNARY(exp) PENSTOCK_UNARY(log) PENSTOCK_UNARY(sqrt) PENSTOCK_UNARY(tanh) PENSTOCK_UNARY(sin)
 PENSTOCK_UNARY(cos) PENSTOCK_UNARY(floor) PENSTOCK_UNARY(ceil) PENSTOCK_UNARY(erf) PENSTOCK_UNARY(fabs)
+PENSTOCK_UNARY(rint) PENSTOCK_UNARY(trunc) PENSTOCK_UNARY(round) PENSTOCK_UNARY(exp2) PENSTOCK_UNARY(log2)
 PENSTOCK_BINARY(pow) PENSTOCK_BINARY(fmax) PENSTOCK_BINARY(fmin)
+double ldexp(double, int); float ldexp(float, int); float ldexpf(float, int);
 namespace std {
 using ::exp; using ::log; using ::sqrt; using ::tanh; using ::sin; using ::cos; using ::floor; using ::ceil;
-using ::erf; using ::fabs; using ::pow; using ::fmax; using ::fmin;
+using ::erf; using ::fabs; using ::pow; using ::fmax; using ::fmin; using ::rint; using ::trunc; using ::round;
+using ::exp2; using ::log2; using ::ldexp;
 float abs(float); double abs(double);
 }
 int abs(int);

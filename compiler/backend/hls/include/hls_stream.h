@@ -59,7 +59,9 @@ public:
 };
 #endif
 
-template <typename T, int DEPTH = 0> class stream {
+template <typename T, int DEPTH = 0> class stream;
+
+template <typename T> class stream<T, 0> {
     std::deque<T> queue_;
     std::string name_;
 #ifdef HLS_STREAM_THREAD_SAFE
@@ -113,6 +115,12 @@ public:
     std::size_t size() const { return queue_.size(); }
     stream &operator<<(const T &value) { write(value); return *this; }
     stream &operator>>(T &value) { value = read(); return *this; }
+};
+
+// One that says its depth is one that does not, wherever it is passed on.
+template <typename T, int DEPTH> class stream : public stream<T, 0> {
+public:
+    explicit stream(const char *name = "stream") : stream<T, 0>(name) {}
 };
 
 }  // namespace hls

@@ -1,0 +1,102 @@
+"""How the tasks of a dataflow region meet its arrays, streams and blocks, and which of these are one channel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.patterns import pattern_of
+from penstock.compiler.hls_in.records import Pipeline, Region, Straight, graphs
+from penstock.compiler.hls_in.storage import KernelArray, KernelStream
+from penstock.compiler.schedule.pattern import PatternLevel, TokenPattern
+from penstock.compiler.simulator import ChannelAccess
+
+Lane = tuple[KernelStream, tuple[int, ...]]
+
+
+def arrays_of(items: list[Region], op: str) -> set[KernelArray]:
+    found: set[KernelArray] = set()
+    for piece in graphs(items):
+        for node in piece.graph.nodes:
+            if node.array is not None and (
+                node.op == op or (node.op == "phi" and (op == "load" or node.follow is not None))
+            ):
+                found.add(node.array)
+    return found
+
+
+def stream_ends(items: list[Region], op: str) -> set[Lane]:
+    return {_lane(node) for piece in graphs(items) for node in piece.graph.nodes if node.op == op}
+
+
+def _lane(node: KernelValue) -> Lane:
+    index = node.args[1:] if node.op == "put" else node.args
+    assert node.streams is not None
+    return node.streams, tuple(int(arg.value or 0) for arg in index)
+
+
+def lanes_met(items: list[Region]) -> dict[Lane, list[object]]:
+    """How a task meets each of its streams: in which of its phases, under which conditions."""
+    found: dict[Lane, list[object]] = {}
+    for i, item in enumerate(items):
+        if isinstance(item, (Pipeline, Straight)):
+            for node in item.graph.nodes:
+                if node.op in ("take", "put"):
+                    found.setdefault(_lane(node), []).append((i, node.op, _token(node.guard)))
+    return found
+
+
+def _token(guard: KernelValue | None) -> object:
+    """Two conditions with the same token hold in the same iterations."""
+    if guard is None:
+        return None
+    if guard.op == "compare" and all(arg.linear is not None for arg in guard.args):
+        left, right = (arg.linear for arg in guard.args)
+        assert left is not None
+        assert right is not None
+        return guard.comparison, left.plus(right, -1)
+    if guard.op == "logic":
+        return guard.comparison, frozenset(_token(arg) for arg in guard.args)
+    if guard.op == "not":
+        return "not", _token(guard.args[0])
+    return id(guard)
+
+
+def lane_groups(tasks: list[tuple[str, dict[Lane, list[object]]]], sizes: dict[str, int]) -> dict[str, Lane]:
+    """Lanes of an array of streams that are met alike by both ends are one channel; its name, and one of its lanes."""
+    kinds: dict[Lane, list[object]] = {}
+    for name, lanes in tasks:
+        for lane, met in lanes.items():
+            kinds.setdefault(lane, []).append((name, tuple(met)))
+    groups: dict[object, Lane] = {}
+    members: dict[object, int] = {}
+    for lane, met in kinds.items():
+        key = lane[0], tuple(met)
+        groups.setdefault(key, lane)
+        members[key] = members.get(key, 0) + 1
+    names: dict[str, Lane] = {}
+    for key, lane in groups.items():
+        name = lane[0].name
+        while name in names:
+            name = f"{lane[0].name}_{'_'.join(map(str, lane[1]))}" if name == lane[0].name else name + "x"
+        names[name] = lane
+        sizes[name] = members[key]
+    return names
+
+
+def accesses_of(item: Pipeline | Straight, groups: dict[str, Lane]) -> Iterator[ChannelAccess]:
+    names = {lane: name for name, lane in groups.items()}
+    shell = item if isinstance(item, Pipeline) else Pipeline("straight", [], item.graph, 1, False, item.where)
+    for node in item.graph.nodes:
+        if node.op in ("take", "put") and (name := names.get(_lane(node))) is not None:
+            pattern = pattern_of(node.guard, shell)
+            if pattern.count:
+                yield ChannelAccess(name, "read" if node.op == "take" else "write", pattern)
+    for array in sorted({n.array for n in item.graph.nodes if n.array is not None and n.array.blocks}, key=_name):
+        once = TokenPattern(tuple(PatternLevel(((0, 1),), 1) for _ in shell.counters or (None,)))
+        writes = any(n.array is array and n.op == "store" for n in item.graph.nodes)
+        yield ChannelAccess(array.name, "write" if writes else "read", once, hold=shell.iterations - 1)
+
+
+def _name(array: KernelArray) -> str:
+    return array.name
