@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from math import prod, sqrt
+from math import inf, prod, sqrt
 
 from xdsl.ir import OpResult
 
@@ -14,7 +14,6 @@ from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.analysis.spatial import frame_lanes, spatial_loops
 from penstock.compiler.design import KernelDesign
 from penstock.compiler.dialects.affine import projected_dims
-from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources, load_platform
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.compiler.transforms.pad_dims import Dims
@@ -81,8 +80,9 @@ class Fitter:
         return self._search(walks, limits, NO_PADDING) is not None
 
     def pace(self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes) -> float:
-        """How many cycles the slowest kernel of that design takes."""
-        return self._fastest(walks, limits, sizes)[0]
+        """How many cycles the slowest kernel of that design takes; without end where nothing fits."""
+        found = self._search(walks, limits, sizes)
+        return inf if found is None else found[0]
 
     def padding(self, walks: Mapping[str, KernelWalk], limits: Resources, most: int | None = None) -> Sizes:
         """Sizes that dims are padded to, so that lanes can be shared out more evenly: one dim after the other.
@@ -136,17 +136,6 @@ class Fitter:
         if not sizes:
             return op.trips
         return tuple(sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips))
-
-    def _fastest(
-        self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes
-    ) -> tuple[float, Mapping[str, Lanes]]:
-        found = self._search(walks, limits, sizes)
-        if found is None:
-            raise PenstockError(
-                code="nothing-fits", what="not even one lane a kernel fits", where=self.platform,
-                limit=f"{limits.dsp} DSPs and {limits.lut} LUTs", hint="take a larger budget",
-            )  # fmt: skip
-        return found
 
     def _search(
         self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes
