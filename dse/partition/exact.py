@@ -6,7 +6,7 @@ different sides. That makes the relaxation a minimum cut, and the program quick 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.compiler.errors import PenstockError
@@ -14,6 +14,7 @@ from penstock.compiler.platforms import RESOURCE_NAMES, Resources, total
 from penstock.compiler.schedule import MemoryUse
 from penstock.dse.partition.graph import LargeMemories, PlacementGraph
 from penstock.dse.partition.greedy import greedy_partition
+from penstock.dse.partition.moving import divide
 from penstock.dse.partition.result import Partition
 from penstock.dse.partition.site import Site
 from penstock.dse.support.linear import LinearProgram, Solution
@@ -59,7 +60,7 @@ def partition(
         if found is None:
             raise _shortage(graph, site, peak, efforts[-1])
         return Partition(site, graph, model.dies(found), "exact", found.proven)
-    return greedy_partition(graph, site, peak)  # nothing better was found
+    return _otherwise(graph, site, peak)  # nothing better was found
 
 
 def partition_with_memories(
@@ -85,10 +86,32 @@ def partition_with_memories(
     except PenstockError as error:
         if error.code != "solver-failed":
             raise
-        return None
+        moved = divide(graph, site, memories)
+        if moved.excess > 0:
+            return None
+        placed = _with_memories(graph, site, memories, moved.dies, moved.uses, "moved")
+        return (placed, dict(moved.uses)) if max(placed.graph.resources.share_of(whole).values()) <= 1 else None
     if found is None:
         return None
     built = model.built(found)
+    return _with_memories(graph, site, memories, model.dies(found), built, "exact", found.proven), built
+
+
+def _otherwise(graph: PlacementGraph, site: Site, peak: float) -> Partition:
+    """By the greedy walk, or by moving tasks where that finds no place for all of them."""
+    try:
+        return greedy_partition(graph, site, peak)
+    except PenstockError:
+        moved = Partition(site, graph, divide(graph, site).dies, "moved")
+        if moved.fits and moved.peak <= peak:
+            return moved
+        raise
+
+
+def _with_memories(
+    graph: PlacementGraph, site: Site, memories: Sequence[LargeMemories], dies: Mapping[str, str],
+    built: Mapping[str, MemoryUse], method: str, proven: bool = False,
+) -> Partition:  # fmt: skip
     more = {
         thing.name: total(
             [built[ways[0].name].area for one in memories if one.thing == thing.name for ways in one.ways]
@@ -96,8 +119,7 @@ def partition_with_memories(
         for thing in graph.things
     }
     things = tuple([replace(thing, resources=thing.resources + more[thing.name]) for thing in graph.things])
-    placed = Partition(site, replace(graph, things=things), model.dies(found), "exact", found.proven)
-    return placed, built
+    return Partition(site, replace(graph, things=things), dies, method, proven)
 
 
 def _elastic_needed(graph: PlacementGraph, site: Site, peak: float) -> bool:

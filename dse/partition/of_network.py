@@ -28,7 +28,8 @@ def placement_graph(
     """Tasks and channels of a scheduled design. A channel's memory stands with its reader.
 
     Memories are built as in `uses`, or the usual way, and those that are `apart` are left out. External memory is a
-    thing on the die where its controller is; of several, the fastest serves all ports.
+    thing on the die where its controller is; of several, the fastest serves all ports. What one task reads, one after
+    the other, comes through one port, whose wires are there once (`plan_ports` of `compiler/analysis/ports.py`).
     """
     ends = network.ends()
     owned: dict[str, list[Resources]] = {t.name: [n.logic for n in t.nests] for t in network.tasks}
@@ -37,17 +38,15 @@ def placement_graph(
             owned[item.owner].append((uses[item.name] if uses is not None else item.usual).area)
     tasks = [PlacedThing(t.name, total(owned[t.name])) for t in network.tasks]
     wires = [Wires(n, *ends[n], channel_wires(c)) for n, c in network.channels.items()]
-    outside = [
-        (f"{task.name}.{port.channel}", task.name, port.bits, port.direction)
-        for task in network.tasks
-        for nest in task.nests
-        for port in nest.ports
-        if port.kind == "external"
-    ]
+    outside: dict[tuple[str, int, str], str] = {}  # by task, width, and what is written
+    for task in network.tasks:
+        for port in (port for nest in task.nests for port in nest.ports if port.kind == "external"):
+            written = "" if port.direction == "read" else port.channel
+            outside.setdefault((task.name, port.bits, written), f"{task.name}.{port.channel}")
     if outside and (memory := platform.fastest_memory) is not None:
         tasks.insert(0, PlacedThing(memory.name, Resources(), memory.die))
-        for name, task, bits, direction in dict.fromkeys(outside):
-            way = (memory.name, task) if direction == "read" else (task, memory.name)
+        for (task, bits, written), name in outside.items():
+            way = (task, memory.name) if written else (memory.name, task)
             wires.append(Wires(name, *way, bits + MEMORY_HANDSHAKE))
     return PlacementGraph(tuple(tasks), tuple(wires)).check()
 

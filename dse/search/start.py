@@ -12,6 +12,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.finishing.placement import place
 from penstock.dse.search.descent import descend, rewalked
+from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.effort import QUICKLY_MODELLED, near_enough, usual_trials
 from penstock.dse.search.fill import LANES, fill, fits
 from penstock.dse.search.sampler_kinds import sampler_kind
@@ -104,13 +105,21 @@ def starting_settings(
 def _divisible(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -> list[dict[str, Value]]:
     """Where the best finds no place on the dies, the best of its kind that does: limits of the chip know no dies.
 
-    Smaller ones do, and those whose tensors pass through fewer banks or wait in shallower FIFOs: wires between dies are
-    short where the words of many banks are joined, and memories beside the ports. Each is divided as exactly as a
-    finished design is. With fewer lanes and banks other walks of the largest kernels are the best: it matters more then
-    which kernels work at the same time.
+    First kernels are favoured less, one after the other, as long as dies and links are exceeded by less then: what is
+    not the slowest loses lanes, and no time. Smaller designs find a place as well, and those whose tensors pass through
+    fewer banks or wait in shallower FIFOs: wires between dies are short where the words of many banks are joined, and
+    memories beside the ports. These are divided as exactly as a finished design is. With fewer lanes and banks other
+    walks of the largest kernels are the best: it matters more then which kernels work at the same time.
     """
-    if len(evaluator.platform.dies) == 1 or _finds_a_place(evaluator, best):
+    if len(evaluator.platform.dies) == 1:
         return []
+    dies, first = DiesHold(evaluator), evaluator.assume(best)
+    if dies.excess(first) > 0:
+        eased = dies.eased(first, choices)
+        if eased is not None and _finds_a_place(evaluator, eased.params):
+            return [dict(eased.params)]
+    elif evaluator.may_use == evaluator.platform.limits or _finds_a_place(evaluator, best):
+        return []  # the division knows the platform's limits, and none that a user gave
     relatives = _relatives(evaluator, best, choices)
     found = next((one for one in relatives[:_MOST_PLACED] if _finds_a_place(evaluator, one.params)), None)
     walked = (rewalked(evaluator, choices, one.params) for one in ([found] if found else relatives[:_MOST_REWALKED]))
