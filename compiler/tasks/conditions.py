@@ -14,7 +14,7 @@ from penstock.compiler.tasks.tree import Assign, Expr, Memory, Shuffle, Stmt, Va
 from penstock.compiler.tasks.values import Condition, ReadValue
 
 
-class Conditions(TaskExpressions):
+class TaskConditions(TaskExpressions):
     """Reads `if`; and says what values are at one place of the text, where later ones may change what they are of."""
 
     @abstractmethod

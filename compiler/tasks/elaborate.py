@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from penstock.compiler.tasks.affine import Affine, rounds_of
-from penstock.compiler.tasks.conditions import Conditions, as_load
+from penstock.compiler.tasks.conditions import TaskConditions, as_load
 from penstock.compiler.tasks.expressions import RUNTIME
 from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.source import ProgramText
@@ -47,7 +47,7 @@ def elaborate(source: ProgramText, program: TaskProgram, task: TaskDef, place: t
     return _Elaborator(source, program, task, place).run()
 
 
-class _Elaborator(Conditions):
+class _Elaborator(TaskConditions):
     """Reads statements."""
 
     def run(self) -> TaskBody:
