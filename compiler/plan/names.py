@@ -4,6 +4,8 @@ from __future__ import annotations
 
 LOAD, STORE, SPILL = "load.", "store.", "spill."
 """What the names of parts begin with that reach external memory: for the model, and for a later kernel."""
+UNPACK, PACK, FORK, CONVERT, CHUNK, CONCAT = "unpack.", "pack.", "fork.", "convert.", "chunk.", "concat."
+"""The same of parts that only move data."""
 
 
 def load_name(tensor: str) -> str:
@@ -17,7 +19,7 @@ def operand_load_name(layer: str, position: int) -> str:
 
 def unpack_name(load: str) -> str:
     """Of what cuts the words of a load into slices."""
-    return f"unpack.{load.removeprefix(LOAD)}"
+    return f"{UNPACK}{load.removeprefix(LOAD)}"
 
 
 def store_name(result: int) -> str:
@@ -35,23 +37,23 @@ def spilled_name(spill: str) -> str:
 
 def pack_name(store: str) -> str:
     """Of what puts slices together to the words of a store."""
-    return f"pack.{store.removeprefix(STORE).removeprefix(SPILL)}"
+    return f"{PACK}{store.removeprefix(STORE).removeprefix(SPILL)}"
 
 
 def fork_name(tensor: str) -> str:
-    return f"fork.{tensor}"
+    return f"{FORK}{tensor}"
 
 
 def convert_name(tensor: str, which: str) -> str:
-    return f"convert.{tensor}{which}"
+    return f"{CONVERT}{tensor}{which}"
 
 
 def converted_fork_name(tensor: str, which: str) -> str:
-    return f"fork.{tensor}.converted{which}"
+    return f"{FORK}{tensor}.converted{which}"
 
 
 def chunk_name(tensor: str, dim: int) -> str:
-    return f"chunk.{tensor}.{dim}"
+    return f"{CHUNK}{tensor}.{dim}"
 
 
 def chunk_part_name(chunk: str, number: int) -> str:
@@ -60,7 +62,7 @@ def chunk_part_name(chunk: str, number: int) -> str:
 
 
 def concat_name(first: str) -> str:
-    return f"concat.{first}"
+    return f"{CONCAT}{first}"
 
 
 def slide_name(tensor: str, dim: int) -> str:

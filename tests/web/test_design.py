@@ -87,7 +87,8 @@ def test_what_moves_a_tensor_stands_with_what_makes_it(label: str) -> None:
 def test_pages_know_every_word_that_the_plan_puts_before_a_tensor() -> None:
     """Pages may not import the compiler, so their list is held to its names here."""
     source = inspect.getsource(names)
-    words = {*re.findall(r'f"(\w+)\.', source), *(word.rstrip(".") for word in (names.LOAD, names.STORE, names.SPILL))}
+    begun = {value.rstrip(".") for name, value in vars(names).items() if name.isupper() and isinstance(value, str)}
+    words = {*re.findall(r'f"(\w+)\.', source), *begun}
     assert set(HELPERS) == words - {names.shared_port_name("p").split(".")[0]}, "a port's task moves many tensors"
 
 

@@ -5,7 +5,7 @@
 (() => {
   const FOLD_ABOVE = 40; // layers: beyond that groups begin folded
   const MOST_DRAWN = 700; // boxes that are laid out in a moment
-  const NODE = { height: 44, least: 84, letter: 7.3 };
+  const NODE = { height: 44, least: 84, letter: 7.8 };
   const SVG = "http://www.w3.org/2000/svg";
 
   const box = document.getElementById("flow");

@@ -15,18 +15,20 @@ from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.directives import pipeline_of
 from penstock.compiler.dialects.injected import injected_of
 from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.plan.names import CHUNK, CONCAT, CONVERT, FORK, PACK, UNPACK
 
 Notes = Mapping[str, tuple[str, ...]]
 """For each layer, lines that say what it computes and how the design walks it."""
 
-_VERBS = {
-    "convert": "Reorders {}, as its reader wants it",
-    "unpack": "Cuts the words of {} into slices",
-    "pack": "Puts slices of {} together to words",
-    "fork": "Copies {} for each of its readers",
-    "chunk": "Cuts {} in parts",
-    "concat": "Joins {} and others",
+_MOVERS = {
+    CONVERT: "Reorders {}, as its reader wants it",
+    UNPACK: "Cuts the words of {} into slices",
+    PACK: "Puts slices of {} together to words",
+    FORK: "Copies {} for each of its readers",
+    CHUNK: "Cuts {} in parts",
+    CONCAT: "Joins {} and others",
 }
+"""By what the names of parts begin with that only move data."""
 _HALVES = {"write": "fills blocks", "fetch": "fills blocks", "read": "empties blocks", "drain": "empties blocks"}
 
 LEGEND = (
@@ -101,16 +103,18 @@ def _slots(op: nest.NestOp) -> str:
 
 
 def _title(task: stream.TaskOp) -> str:
-    """What kind of task it is: tasks that move data have the name of what they move behind their verb."""
-    verb, _, what = task.layer.data.partition(".")
-    kinds = {op.sym_name.data for op in _nests(task)}
-    if "compute" not in kinds and what and verb in _VERBS:
+    """What kind of task it is: those that move data have the name of what they move behind what they do."""
+    layer, kinds = task.layer.data, {op.sym_name.data for op in _nests(task)}
+    mover = next((start for start in _MOVERS if layer.startswith(start)), None)
+    if "compute" not in kinds and mover is not None:
+        what = layer.removeprefix(mover)
         half = next((f" ({text})" for kind, text in _HALVES.items() if kind in kinds), "")
         named = f"output {what}" if what.isdigit() else what
-        return f"{_VERBS[verb].format(named)}{half}"
+        return f"{_MOVERS[mover].format(named)}{half}"
     if "load" in kinds or "store" in kinds:
-        return f"{'Loads' if 'load' in kinds else 'Stores'} {task.layer.data}"
-    return f"Layer {task.layer.data}"
+        return f"{'Loads' if 'load' in kinds else 'Stores'} {layer}"
+    own = any(kind.startswith("run") for kind in kinds)  # of a program that says its tasks itself
+    return f"{'Task' if own else 'Layer'} {layer}"
 
 
 def task_table(
