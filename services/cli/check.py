@@ -71,7 +71,8 @@ def _lines(verdict: ModelVerdict, platform: str) -> Iterator[str]:
         where = "on the chip" if size.weights_in == "rom" else "in external memory"
         yield (
             f"size         {size.parameters:,} parameters, {size.weight_bytes:,} bytes {where} "
-            f"(on-chip memory: {size.on_chip_bytes:,}), {size.work:,} steps of work an input"
+            f"(on-chip memory: {size.on_chip_bytes:,})"
+            + (f", {size.work:,} steps of work an input" if size.work else "")
         )
     if (estimate := verdict.estimate) is not None:
         name, share = max(estimate.shares.items(), key=lambda item: item[1])

@@ -19,6 +19,7 @@ from penstock.compiler.pipeline.layer_numbers import LayerError
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.compiler.reference import LibraryReference, ZooReference, around, parse_reference
+from penstock.compiler.transforms.passes import level_of
 from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.least_room import check_room
@@ -66,6 +67,8 @@ def judge(
         check_reachable(evaluator)
         check_room(evaluator)
         size = _size(graph, platform, evaluator.space.weights)
+        if level_of(canonical.module) == "tasks":
+            size = size.model_copy(update=_tables(canonical))
         found = found.model_copy(update={"size": size, "accelerator": _operations(graph, errors)})
         estimate = _estimate(evaluator)
         notes = (*program.notes, *_notes(estimate, platform, quantize))
@@ -119,6 +122,15 @@ def _size(graph: Graph, platform: Platform, weights_in: str) -> ModelSize:
         weights_in=weights_in,
         on_chip_bytes=limits.bram18 * _BRAM18_BYTES + limits.uram * _URAM_BYTES,
     )
+
+
+def _tables(program: Program) -> dict[str, object]:
+    """A task program's weights are numbers of its text, which lie on the chip whatever a design says."""
+    return {
+        "parameters": sum(table.size for table in program.params.values()),
+        "weight_bytes": sum(table.nbytes for table in program.params.values()),
+        "weights_in": "rom",
+    }
 
 
 def _operations(graph: Graph, errors: Mapping[str, LayerError]) -> tuple[AcceleratorOperation, ...]:

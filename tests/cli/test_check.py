@@ -92,6 +92,22 @@ def test_weights_are_counted_as_they_are_stored(source: Path, capsys: pytest.Cap
     assert 16 * 8 + 8 * 4 <= size["weight_bytes"] < 4 * size["parameters"]
 
 
+def test_tables_of_a_task_program_are_its_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "tabled.py"
+    path.write_text("""from penstock.tasks import *
+
+@program
+def tabled(x: int8[8], y: int32[8]):
+    @task
+    def scale():
+        w: int32[8] = (1, 2, 3, 4, 5, 6, 7, 8)
+        for n in range(8):
+            y[n] = x[n] * w[n]
+""")
+    assert run(["check", str(path)]) == 0
+    assert "size         8 parameters, 32 bytes on the chip" in capsys.readouterr().out
+
+
 def test_quantised_it_says_how_far_each_layer_is_from_floats(capsys: pytest.CaptureFixture[str]) -> None:
     def errors(quantize: str) -> dict[str, float]:
         assert run(["check", "zoo:mlp?inputs=16&hidden=8&outputs=4", "--quantize", quantize, "--json"]) == 0
