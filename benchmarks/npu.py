@@ -1,4 +1,4 @@
-"""Products and attention on the description of AMD's NPU, beside what Dato published of the chip.
+"""Products, attention and a gated layer on the description of AMD's NPU, beside what Dato published of the chip.
 
 The published figures were measured on the chip, with its kernels and its starts; ours are simulated with multipliers
 that are always busy while a core has its tiles (`compiler/mesh/data/ryzen-ai-npu.toml` says what is left out). So a
@@ -8,6 +8,7 @@ share here says what memory, streams and the plan leave of the peak, not what a 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 
 from benchmarks.registry import Value
@@ -27,7 +28,9 @@ SIZES, LENGTHS, HEADS = (256, 512, 1024, 2048), (128, 512, 2048), 12
 IN_TURN = ("scores", "softmax", "values")
 SOFTMAX_BLOCK = 4096
 """Scores of whole rows that a core takes at once; more rows of 2,048 do not fit."""
-PAPER_ATTENTION, PAPER_SCALING = 2.81, {2: 1.97, 4: 3.67}
+GATED_LAYER = {"WIDE": 768, "HIDDEN": 3072}
+PAPER_ATTENTION, PAPER_GATED, PAPER_SCALING = 2.81, 1.64, {2: 1.97, 4: 3.67}
+"""Against kernels that are called one by one, on the chip; the first two at most."""
 Options = dict[str, int | float | str]
 
 
@@ -36,6 +39,7 @@ def rows(only: str) -> list[Mapping[str, Value]]:
     for kind in PRODUCTS_A_CYCLE:
         found += [_product(kind, size) for size in SIZES if only in _product_name(kind, size)]
     found += [_attention(length) for length in LENGTHS if only in _attention_name(length)]
+    found += [_gated(length) for length in LENGTHS if only in _gated_name(length)]
     return found + (_scaling() if only in "npu scaling" else [])
 
 
@@ -45,6 +49,10 @@ def _product_name(kind: str, size: int) -> str:
 
 def _attention_name(length: int) -> str:
     return f"npu attention {HEADS} x {length} tokens"
+
+
+def _gated_name(length: int) -> str:
+    return f"npu ffn 768 to 3072 on {length} tokens"
 
 
 def _planned(file: str, kernel: str, options: Options, machine: Machine) -> Planned:
@@ -82,6 +90,19 @@ def _attention(length: int) -> dict[str, Value]:
     return {
         "name": _attention_name(length), "cycles": fused, "in_turn_cycles": sum(parts),
         "attention_speedup_in_turn": round(sum(parts) / fused, 3), "paper_speedup_measured": PAPER_ATTENTION,
+    }  # fmt: skip
+
+
+def _gated(length: int) -> dict[str, Value]:
+    """Both projections of a gated layer in one kernel, and as two, of which the second reads what the first stored."""
+    machine, sizes = load_machine(NAME), Options(ROWS=length, **GATED_LAYER)
+    fused, *parts = (_planned("swiglu", kernel, sizes, machine).best.run.cycles for kernel in ("swiglu", "gate", "up"))
+    peak = 2 * length * prod(GATED_LAYER.values()) / (PRODUCTS_A_CYCLE["bfloat16"] * len(machine.cores))
+    return {
+        "name": _gated_name(length), "cycles": fused, "in_turn_cycles": sum(parts),
+        "ffn_utilisation_pct": round(100 * peak / fused, 2),
+        "in_turn_utilisation_pct": round(100 * peak / sum(parts), 2),
+        "ffn_speedup_in_turn": round(sum(parts) / fused, 3), "paper_speedup_measured": PAPER_GATED,
     }  # fmt: skip
 
 

@@ -119,6 +119,14 @@ def _mlp(t: Tensors) -> MeshArray:
     return mlp(t["x"].reshape(256, 128), t["up"].reshape(128, 256), t["down"].reshape(256, 128))
 
 
+def _silu(x: MeshArray) -> MeshArray:
+    return x / (1 + np.exp(-x))
+
+
+def _through(t: Tensors, weights: str) -> MeshArray:
+    return t["x"].reshape(128, 128) @ t[weights].reshape(128, 256)
+
+
 def _norm(t: Tensors) -> MeshArray:
     return norm_gemm(t["x"].reshape(128, 256), t["w"].reshape(256, 128))
 
@@ -152,4 +160,11 @@ CASES = {
     "mlp": Case("mlp", {"BLOCK_M": 32, "BLOCK_H": 32}, _mlp, "y"),
     "norm_gemm": Case("norm_gemm", _BLOCKS, _norm, "y"),
     "scan": Case("scan", {"BLOCK_C": 16}, _scan, "y"),
+    "swiglu": Case(
+        "swiglu", _BLOCKS, lambda t: _silu(_through(t, "w_gate")) * _through(t, "w_up"), "y", kernel="swiglu"
+    ),
+    "gate": Case("swiglu", _BLOCKS, lambda t: _silu(_through(t, "w_gate")), "gated", kernel="gate"),
+    "up": Case(
+        "swiglu", _BLOCKS, lambda t: _through(t, "w_up") * t["gated"].reshape(128, 256), "y", kernel="up"
+    ),
 }  # fmt: skip
