@@ -126,10 +126,9 @@ def test_first_values_of_what_a_loop_loads_and_stores_take_a_round_before_it(tex
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [LINE, TAPS])
-def test_what_a_loop_loads_and_stores_is_systemverilog(text: str, tmp_path: Path) -> None:
+def test_a_line_buffer_is_systemverilog(tmp_path: Path) -> None:
     path = tmp_path / "p.py"
-    path.write_text("from penstock.tasks import *\n" + text)
+    path.write_text("from penstock.tasks import *\n" + LINE)
     lowered = lower(import_model(str(path)), Design("ecp5-85k", 50.0, {}, default_depth=4))
     assert_equal_in_verilator(lowered, make_inputs(lowered, random_sets=1))
 
