@@ -49,13 +49,20 @@ def _inverse_root(x: float) -> float:
     return 1 / math.sqrt(x)
 
 
+def _scaled(x: float, exponent: float) -> float:
+    return math.ldexp(x, int(exponent))
+
+
 FUNCTIONS: dict[str, Any] = {
     "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "tanh": math.tanh, "sin": math.sin, "cos": math.cos,
     "erf": math.erf, "floor": math.floor, "ceil": math.ceil, "fabs": abs, "abs": abs, "pow": math.pow,
     "rsqrt": _inverse_root, "recip": _inverse, "exp2": math.exp2, "log2": math.log2, "trunc": math.trunc, "rint": round,
-    "round": _half_away,
+    "round": _half_away, "ldexp": _scaled,
 }  # fmt: skip
 """Functions of floats that fold where all is constant."""
+
+NOT_FINITE = {"__builtin_inff": math.inf, "__builtin_inf": math.inf, "__builtin_nanf": math.nan}
+"""What the shipped headers say INFINITY and NAN are."""
 
 
 class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):

@@ -21,7 +21,7 @@ from penstock.compiler.hls_in.bindings import (
     where,
 )
 from penstock.compiler.hls_in.directives import PragmaWalk
-from penstock.compiler.hls_in.expressions import FUNCTIONS
+from penstock.compiler.hls_in.expressions import FUNCTIONS, NOT_FINITE
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.leaving import Leaving
 from penstock.compiler.hls_in.loops import NAMING, pragma
@@ -269,6 +269,8 @@ class Functions(PragmaWalk):
         if name in ("assert", "printf", "__assert_fail"):
             return self.graph.constant(0)
         values = [self.value(argument) for argument in arguments]
+        if name in NOT_FINITE:
+            return self.graph.constant(NOT_FINITE[name], *(kind_of(type_) or ("float", 32, True)))
         first = (values[0].kind, values[0].bits, values[0].signed) if values else ("int", 32, True)
         kind = kind_of(type_) or first
         if base in ("fmax", "fmin", "max", "min") and len(values) == 2:
@@ -279,6 +281,8 @@ class Functions(PragmaWalk):
             if all(value.constant for value in values):
                 with contextlib.suppress(ValueError, ArithmeticError):
                     return self.graph.constant(FUNCTIONS[base](*(float(v.value or 0) for v in values)), *kind)
+            if base == "ldexp":
+                raise unsupported(place, "ldexp of what no constant is", "multiply by a power of two that is one")
             name = "abs" if base in ("fabs", "abs") else base
             return self.graph.apply(name, tuple(values), *kind[:2], place[1], kind[2])
         raise unsupported(

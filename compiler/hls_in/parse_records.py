@@ -22,6 +22,11 @@ ClangCursor = Any
 SyntaxList = list[Any]
 Path = tuple[str | int, ...]
 """Of a number in a struct: names of fields, and lanes of vectors."""
+MATHEMATICS = (
+    "exp", "log", "sqrt", "tanh", "sin", "cos", "erf", "floor", "ceil", "fabs", "abs", "pow", "rsqrt", "recip", "exp2",
+    "log2", "trunc", "rint", "round", "ldexp",
+)  # fmt: skip
+"""Functions that headers declare and the walk knows by their names."""
 _MOST_FIELDS = 1024
 _DEPTH = 8
 _BASIC = ("hls::stream<", "ap_int<", "ap_uint<", "ap_fixed<", "ap_ufixed<", "_Float16", "half", "ap_bits")
@@ -68,12 +73,18 @@ class RecordReader(ABC):
     def expression(self, cursor: ClangCursor) -> SyntaxList: ...
 
     def called_as(self, function: ClangCursor) -> str:
-        """A function's name, of which each has one of its own: templates and overloads are several by one name."""
+        """A function's name, of which each has one of its own: templates and overloads are several by one name.
+
+        What a header declares keeps its name, by which its meaning is known; a function of the source that is called
+        as one of these gets another.
+        """
         usr = function.get_usr()
+        if self._declared(function):
+            return function.spelling
         if usr not in self._names:
             member = function.kind in (CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR)
             plain = f"{function.semantic_parent.spelling}::{function.spelling}" if member else function.spelling
-            taken, name = set(self._names.values()), plain
+            taken, name = {*self._names.values(), *MATHEMATICS}, plain
             for number in count(1):
                 if name not in taken:
                     break
@@ -82,6 +93,12 @@ class RecordReader(ABC):
             if self._of_template(function) and has_body(function):
                 self.made.append(function.get_definition())
         return self._names[usr]
+
+    def _declared(self, function: ClangCursor) -> bool:
+        """Whether it is a function of the shipped headers that has no body."""
+        file = function.location.file
+        ours = file is not None and file.name in self.files
+        return function.kind == CursorKind.FUNCTION_DECL and not ours and not has_body(function)
 
     def _of_template(self, function: ClangCursor) -> bool:
         """Whether a function of the source is made of a template, by itself or with its struct."""

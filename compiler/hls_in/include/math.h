@@ -1,6 +1,10 @@
 // Declarations alone, for reading sources: nothing here runs. Written for Penstock.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#define INFINITY __builtin_inff()
+#define HUGE_VALF __builtin_inff()
+#define HUGE_VAL __builtin_inf()
+#define NAN __builtin_nanf("")
 #define PENSTOCK_UNARY(NAME) double NAME(double); float NAME(float); float NAME##f(float);
 #define PENSTOCK_BINARY(NAME) double NAME(double, double); float NAME(float, float); float NAME##f(float, float);
 namespace hls {
