@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from penstock.compiler.host_check import LAYER
 from penstock.compiler.program import Program
@@ -78,14 +78,14 @@ def _visible_pairs(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
     return fed
 
 
-def _values(arguments: Sequence[Any]) -> list[str]:
+def _values(arguments: Any) -> list[str]:
     """The names that arguments mention, however deep."""
     found: list[str] = []
     for one in arguments:
         if isinstance(one, list):
-            found += _values(one)
+            found += _values(cast(Any, one))
         elif isinstance(one, dict) and "value" in one:
-            found.append(str(one["value"]))
+            found.append(str(cast(Any, one)["value"]))
     return found
 
 

@@ -254,8 +254,9 @@ class TopOp(IRDLOperation):
     @property
     def fed(self) -> dict[str, str]:
         """By the name of an output, that of the input of the next call that it is."""
-        given = self.feeds.data if self.feeds is not None else {}
-        return {name: text.data for name, text in given.items() if isinstance(text, StringAttr)}
+        if self.feeds is None:
+            return {}
+        return {name: text.data for name, text in self.feeds.data.items() if isinstance(text, StringAttr)}
 
     def verify_(self) -> None:
         names, kinds = self.argument_names.data, [k.data for k in self.argument_kinds]

@@ -114,7 +114,7 @@ def _between(items: list[Region], timed: Timed) -> LutsAndFlipFlops:
             lut += array.banks * 3 * multiplexer(count + 1)
     for item in regions:
         bodies = _tasks(item)
-        sent = Count(thing for body in bodies for thing in set().union(*map(touched, body)))
+        sent = Count(thing for body in bodies for thing in {one for part in body for one in touched(part)})
         for array, tasks in sent.items():
             if isinstance(array, KernelArray) and array.registers and not array.argument:
                 one = fifo_area(2, array.bits)

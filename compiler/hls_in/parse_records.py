@@ -22,10 +22,8 @@ ClangCursor = Any
 SyntaxList = list[Any]
 Path = tuple[str | int, ...]
 """Of a number in a struct: names of fields, and lanes of vectors."""
-MATHEMATICS = (
-    "exp", "log", "sqrt", "tanh", "sin", "cos", "erf", "floor", "ceil", "fabs", "abs", "pow", "rsqrt", "recip", "exp2",
-    "log2", "trunc", "rint", "round", "ldexp",
-)  # fmt: skip
+MATHEMATICS = ("exp", "log", "sqrt", "tanh", "sin", "cos", "erf", "floor", "ceil", "fabs", "abs", "pow", "rsqrt",
+               "recip", "exp2", "log2", "trunc", "rint", "round", "ldexp")  # fmt: skip
 """Functions that headers declare and the walk knows by their names."""
 _MOST_FIELDS = 1024
 _DEPTH = 8

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, VectorType
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.dialects import stream
-from penstock.compiler.dialects.types import memref_type
+from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.stream import run
 
@@ -39,7 +39,8 @@ def run_list(module: ModuleOp, memories: Mapping[str, Array], parameters: Mappin
 def _part(argument: SSAValue, name: str, memories: Mapping[str, Array], word: int, call: int) -> Array:
     """A call's own tensor, as a view."""
     kind = memref_type(argument)
-    lanes = tuple(kind.element_type.get_shape()) if isinstance(kind.element_type, VectorType) else ()
+    element: Attribute = kind.element_type
+    lanes = tuple(vector_type(element).get_shape()) if element.name == VectorType.name else ()
     shape = (*kind.get_shape(), *lanes)
     begin, size = word * prod(lanes), prod(shape)
     if not 0 <= begin <= memories[name].size - size:

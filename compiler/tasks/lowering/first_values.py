@@ -32,7 +32,7 @@ def check_first_loads(source: ProgramText, body: TaskBody, flattened: Flattened)
         met = None if memory.table is not None else _met_by_loads(memory, flattened)
         if met is not None and (met.kinds == _NOTHING).any():
             early = int(np.argmax(met.kinds == _NOTHING))
-            first = met.loads[met.whose[early]]
+            first = met.loads[int(met.whose[early])]
             word = ", ".join(map(str, np.unravel_index(int(met.words[early]), memory.shape)))
             raise source.error(
                 first.node or ast.Pass(), f"{memory.name}[{word}] is loaded before anything is stored there",
