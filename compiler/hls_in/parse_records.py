@@ -25,6 +25,7 @@ Path = tuple[str | int, ...]
 MATHEMATICS = ("exp", "log", "sqrt", "tanh", "sin", "cos", "erf", "floor", "ceil", "fabs", "abs", "pow", "rsqrt",
                "recip", "exp2", "log2", "trunc", "rint", "round", "ldexp")  # fmt: skip
 """Functions that headers declare and the walk knows by their names."""
+METHODS = (CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR)
 _MOST_FIELDS = 1024
 _DEPTH = 8
 _BASIC = ("hls::stream<", "ap_int<", "ap_uint<", "ap_fixed<", "ap_ufixed<", "_Float16", "half", "ap_bits")
@@ -73,15 +74,15 @@ class RecordReader(ABC):
     def called_as(self, function: ClangCursor) -> str:
         """A function's name, of which each has one of its own: templates and overloads are several by one name.
 
-        What a header declares keeps its name, by which its meaning is known; a function of the source that is called
-        as one of these gets another.
+        What a header declares keeps its name, which says what it does; one of the source with such a name gets another.
         """
         usr = function.get_usr()
         if self._declared(function):
             return function.spelling
         if usr not in self._names:
-            member = function.kind in (CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR)
-            plain = f"{function.semantic_parent.spelling}::{function.spelling}" if member else function.spelling
+            owner = function.semantic_parent
+            inside = function.kind in METHODS or (owner.kind == CursorKind.NAMESPACE and owner.spelling[:1].isalpha())
+            plain = f"{owner.spelling}::{function.spelling}" if inside else function.spelling
             taken, name = {*self._names.values(), *MATHEMATICS}, plain
             for number in count(1):
                 if name not in taken:

@@ -65,8 +65,6 @@ def test_nests_of_a_layer_come_back_as_they_were_written(dtype: str) -> None:
 
 UNREAD = ("lenet5", "resnet8")
 """Whose defaults do more in one iteration than is read: 60,000 operations."""
-ALL_BUT_ONE = "llama w8a8"
-"""One nest of 76 is not the one that it was written from."""
 
 
 @pytest.mark.slow
@@ -74,8 +72,7 @@ ALL_BUT_ONE = "llama w8a8"
 def test_nests_of_the_zoo_come_back_as_they_were_written(model: str) -> None:
     rows = list(own_rows(model))
     assert len(rows) >= len(QUANTISATIONS)
-    assert not [row for row in rows if not row["better"] and row["design"] != ALL_BUT_ONE]
-    assert not [row for row in rows if int(str(row["nests"])) - int(str(row["same_nests"])) > 1]
+    assert not [row for row in rows if not row["better"]]
 
 
 @pytest.mark.parametrize(
