@@ -10,6 +10,7 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.search import start
+from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.fill import LANES, fill
 from penstock.dse.search.start import plan, starting_settings
 from penstock.dse.space import fitted
@@ -98,6 +99,7 @@ def streaming() -> tuple[Evaluator, dict[str, Value]]:
     return evaluator, starting_settings(evaluator)[0][0]
 
 
+@pytest.mark.slow
 def test_where_many_banks_find_no_place_fewer_are_tried(
     monkeypatch: pytest.MonkeyPatch, streaming: tuple[Evaluator, dict[str, Value]]
 ) -> None:
@@ -113,6 +115,7 @@ def test_where_many_banks_find_no_place_fewer_are_tried(
             raise PenstockError(code="does-not-fit", what="short of wires", where="dies", hint="take fewer")
 
     monkeypatch.setattr(start, "place", refuse_many)
+    monkeypatch.setattr(DiesHold, "excess", lambda _, one: float(one.design.stripes >= most))
     best, placed, *_ = starting_settings(evaluator)[0]
     assert best == first
     assert refused
@@ -123,6 +126,7 @@ def test_where_many_banks_find_no_place_fewer_are_tried(
         assert value <= evaluator.evaluate({**best, STRIPES: stripes}).values
 
 
+@pytest.mark.slow
 def test_a_search_tries_other_numbers_of_banks(streaming: tuple[Evaluator, dict[str, Value]]) -> None:
     """The best of all is looked at with half and with twice as many, whatever it began with."""
     evaluator, best = streaming
