@@ -145,17 +145,17 @@ def test_parts_of_arrays_and_single_words_are_passed_on(tmp_path: Path) -> None:
 
 def test_a_loop_that_doubles_its_variable_is_one(tmp_path: Path) -> None:
     path = tmp_path / "kernel.cpp"
-    path.write_text("""void top(int in[16], int out[16]) {
+    path.write_text("""void top(int in[8], int out[8]) {
       #pragma HLS PIPELINE II=1
-      int work[16];
-      for (int i = 0; i < 16; i++) work[i] = in[i];
-      for (int k = 2; k <= 16; k <<= 1)
+      int work[8];
+      for (int i = 0; i < 8; i++) work[i] = in[i];
+      for (int k = 2; k <= 8; k <<= 1)
         for (int j = k >> 1; j > 0; j = j / 2)
-          for (int i = 0; i < 16; i++) {
+          for (int i = 0; i < 8; i++) {
             int l = i ^ j;
             if (l > i && (work[i] > work[l]) == ((i & k) == 0)) { int t = work[i]; work[i] = work[l]; work[l] = t; }
           }
-      for (int i = 0; i < 16; i++) out[i] = work[i];
+      for (int i = 0; i < 8; i++) out[i] = work[i];
     }""")
     assert check_values(path, "top").equal
     kernel = read(tmp_path, "void top(int a[8]) { for (int k = 1; k < 200; k *= 4) a[0] += k; }")
