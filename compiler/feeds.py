@@ -13,9 +13,6 @@ from typing import Any, cast
 from penstock.compiler.host_check import LAYER
 from penstock.compiler.program import Program
 
-NEXT = ".next"
-"""Behind the name of a result: the same once more, in the form in which the next layer reads it."""
-
 
 @dataclass(frozen=True)
 class Feeds:
@@ -35,7 +32,7 @@ def feeds_of(program: Program) -> Feeds:
         return Feeds(obstacle="no layers share the accelerator")
     try:
         visible = _visible_pairs(program.layers.graph["nodes"])
-        ports = {_once_more(program, _result(program, one)): _input(program, other) for one, other in visible}
+        ports = {_result(program, one): _input(program, other) for one, other in visible}
         for result, port in ports.items():
             _check_form(program, result, port)
     except _BetweenError as found:
@@ -103,13 +100,6 @@ def _result(program: Program, number: int) -> int:
     if host["results"][whole] not in made:
         raise _BetweenError("the host computes with a layer's answer before the next layer")
     return made.index(host["results"][whole])
-
-
-def _once_more(program: Program, number: int) -> int:
-    """The result that says the same for the next layer alone, where there is one."""
-    names = [port.name for port in program.signature.outputs]
-    again = f"{names[number]}{NEXT}"
-    return names.index(again) if again in names else number
 
 
 def _input(program: Program, number: int) -> str:

@@ -3,7 +3,7 @@
 Static and symmetric: an activation has one scale, measured on calibration inputs; a weight has one a channel.
 Contractions multiply i8 by i8 or i4 into i32. The elementwise operations between them become integer arithmetic that
 ends in i8 (`fixed_point`); where that is not possible (tanh, exp, ...) they compute in f32 between two conversions.
-The model's results leave as i32 and are scaled by the host; what the next layer reads leaves a second time, as i8.
+The model's results leave as i32 and are scaled by the host.
 Layers that share the accelerator share the activations' scales, which are ranges joined over the layers. Each has its
 own weights, scales of weights, and so multipliers: numbers that differ between layers carry a leading axis of layers.
 """
@@ -15,17 +15,16 @@ from typing import ClassVar
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerType, StringAttr
+from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
-from penstock.compiler.feeds import NEXT, feeds_of
 from penstock.compiler.program import Port, Quantisation, Signature
 from penstock.compiler.transforms.calibrate import measure_spreads, not_finite
-from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of
+from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
 from penstock.compiler.transforms.find_masks import find_masks
 from penstock.compiler.transforms.find_norm_rows import find_norm_rows
-from penstock.compiler.transforms.generics import is_elementwise, is_reduction
+from penstock.compiler.transforms.generics import is_reduction
 from penstock.compiler.transforms.parts import moves_data
 from penstock.compiler.transforms.quantise_elementwise import quantise_elementwise
 from penstock.compiler.transforms.quantise_parts import quantise_parts, share_ranges
@@ -47,7 +46,6 @@ class QuantiseIntegers(Rewrite):
 
 def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
     """Rewrites the function, and says how the integers of each new value stand for the old one's numbers."""
-    fed = _answer_twice(editor)
     program = editor.snapshot()
     spreads = measure_spreads(program)
     masks = find_masks(editor, spreads)
@@ -56,12 +54,10 @@ def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
         if not np.isfinite(largest):
             raise not_finite(program.name, spreads[value].layer)
     _share_state(editor, ranges)
-    for leaving, entering in fed.items():
-        ranges[leaving] = ranges[entering]
     share_ranges(editor, ranges)
     uneven = {value for value, spread in spreads.items() if spread.uneven}
     rows = find_norm_rows(editor, {value for value, spread in spreads.items() if spread.uneven_rows})
-    state = Quantiser(editor, ranges, masks, uneven, rows, weight_bits, set(fed))
+    state = Quantiser(editor, ranges, masks, uneven, rows, weight_bits)
     _quantise_inputs(state)
     for op in list(editor.block.ops):
         if moves_data(op):
@@ -90,36 +86,6 @@ def _share_state(editor: Editor, ranges: dict[SSAValue, float]) -> None:
             entering, leaving = arguments[state.port], terminator.operands[state.result]
             if leaving in ranges:
                 ranges[entering] = ranges[leaving] = max(ranges[entering], ranges[leaving])
-
-
-def _answer_twice(editor: Editor) -> dict[SSAValue, SSAValue]:
-    """What is an input of the next layer as it leaves leaves once more, to be narrowed to that input's eight bits.
-
-    So the host has the last layer's answer as exact as without. By each of the new results, the input that it feeds.
-    """
-    terminator = editor.block.last_op
-    assert isinstance(terminator, func.ReturnOp)
-    arguments = {editor.name(argument): argument for argument in editor.block.args}
-    pairs = [(terminator.operands[number], number, port) for number, port in feeds_of(editor.program).ports.items()]
-    if not all(isinstance(v.owner, linalg.GenericOp) and is_elementwise(v.owner) for v, _, _ in pairs):
-        return {}
-    found: dict[SSAValue, SSAValue] = {}
-    ports, operands = list(editor.signature.outputs), list(terminator.operands)
-    for value, number, port in pairs:
-        assert isinstance(value.owner, linalg.GenericOp)
-        again = value.owner.clone()
-        again.attributes["penstock.layer"] = StringAttr(editor.free_layer(f"{layer_of(value.owner)}{NEXT}"))
-        editor.block.insert_op_after(again, value.owner)
-        found[again.results[0]] = arguments[port]
-        operands.append(again.results[0])
-        ports.append(replace(ports[number], name=f"{ports[number].name}{NEXT}"))
-    editor.block.erase_op(terminator)
-    editor.block.add_op(func.ReturnOp(*operands))
-    editor.signature = Signature(editor.signature.inputs, tuple(ports))
-    if (samples := editor.program.samples) is not None:
-        more = tuple(samples.outputs[number] for _, number, _ in pairs)
-        editor.program = replace(editor.program, samples=replace(samples, outputs=(*samples.outputs, *more)))
-    return found
 
 
 def _quantise_inputs(state: Quantiser) -> None:

@@ -97,12 +97,9 @@ def test_a_list_of_calls_is_the_layers_one_after_the_other() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("reference", "quantize"), [("chain#", None), ("between#blocks", None), ("chain#", "w8a8")])
-def test_the_cpp_runs_a_list_by_one_call_of_its_top(reference: str, quantize: str | None, tmp_path: Path) -> None:
-    lowered = lowered_of(f"{MODELS}:{reference}", quantize=quantize)
-    assert lowered.top.fed == {("output_1" if quantize else "output_0"): "tensors_0"}, (
-        "the host has an exact answer too"
-    )
+@pytest.mark.parametrize("reference", ["chain#", "between#blocks"])
+def test_the_cpp_runs_a_list_by_one_call_of_its_top(reference: str, tmp_path: Path) -> None:
+    lowered = lowered_of(f"{MODELS}:{reference}")
     assert equal(interpreted(lowered), in_cpp(lowered, tmp_path))
 
 
