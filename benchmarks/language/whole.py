@@ -6,8 +6,7 @@ All of these lie on the card together: each was found under its share of it (`SH
 
 Cycles are simulated, of a call that attends to every place of the cache, so a text's first tokens take as long as its
 last. Embedding and choosing tokens are the host's and no part of it, and neither is what the runtime takes to start a
-call: `with_starts_` figures count `START_US` for each, an assumption. `with_lists_` figures count it once for all
-layers of a token, where one start runs them (`by_list`), and the cycles of the sequencer instead, which are modelled.
+call: `with_starts_` figures count `START_US` for each, an assumption.
 """
 
 from __future__ import annotations
@@ -18,13 +17,9 @@ from math import ceil
 from benchmarks.language.cards import CODING, EXCHANGES, GBIT_S, HOP_US, cut, exchange_ms, transfer_ms
 from benchmarks.language.published import DFX_CARDS, FAMILIES, FPGAS, TEXTS, PublishedText
 from benchmarks.registry import Value
-from penstock.compiler.schedule import load_library
-from penstock.compiler.simulator import VITIS
-from penstock.compiler.simulator.call_list import cycles_of_list
 
 Row = Mapping[str, Value]
 START_US = 5.0
-READ_LATENCY = load_library("vitis-ultrascale-plus", 300.0).memory.external_load_latency
 LAYERS, WIDTH = FAMILIES["gpt2"].layers, FAMILIES["gpt2"].width
 _NO_FIGURES = PublishedText()
 
@@ -73,25 +68,10 @@ def text_row(row: Row, head: Row, prefill: Row, tokens: int, chunk: int) -> Row:
         "tokens_per_second": round(1e3 / each, 1),
         "with_starts_first_ms": round(first + (reads * LAYERS + 1) * starts, 3),
         "with_starts_latency_ms": round(first + writes * each + ((reads + writes) * LAYERS + tokens) * starts, 3),
-        "start_us_assumed": START_US, "starts_a_token": LAYERS + 1,
-        **_with_lists(row, reads, writes, tokens, first + writes * each),
+        "start_us_assumed": START_US,
         "bound_first_ms": round(bound_first, 3), "bound_latency_ms": round(bound_first + writes * bound, 3),
         "tokens_per_joule": round(1 / joules, 1) if joules else None,
         **_together(row, head, *([prefill] if read_ms != layer_ms else [])), **rivals,
-    }  # fmt: skip
-
-
-def _with_lists(row: Row, reads: int, writes: int, heads: int, latency: float) -> dict[str, Value]:
-    """A start for all layers of a token, or of a prompt that is read at once, and one for the head."""
-    memories = number(row, "memories")
-    if not row.get("by_list") or memories is None:
-        return {"starts_a_token_by_list": None, "list_overhead_us": None, "with_lists_latency_ms": None}
-    overhead = cycles_of_list(0, LAYERS, int(memories), VITIS, READ_LATENCY).overhead
-    list_us = overhead / (number(row, "clock_mhz") or 1.0)
-    whole = latency + 1e-3 * ((reads + writes) * (START_US + list_us) + heads * START_US)
-    return {
-        "starts_a_token_by_list": 2, "list_overhead_us": round(list_us, 2),
-        "with_lists_latency_ms": round(whole, 3),
     }  # fmt: skip
 
 

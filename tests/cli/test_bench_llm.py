@@ -37,17 +37,6 @@ def test_a_text_is_calls_of_all_layers_and_a_head_a_token_that_is_written() -> N
     assert (row["codo_first_ms"], text_row(LAYER, HEAD, {}, 256, 4)["codo_first_ms"]) == (20.4, None)
 
 
-def test_all_layers_of_a_token_are_one_start_where_they_feed_each_other() -> None:
-    alone = text_row(LAYER, HEAD, {}, 32, 4)
-    row = text_row({**LAYER, "by_list": True, "memories": 30}, HEAD, {}, 32, 4)
-    assert (alone["starts_a_token"], alone["starts_a_token_by_list"]) == (LAYERS + 1, None)
-    assert row["starts_a_token_by_list"] == 2
-    sequencer = LAYERS * (30 + 63 + 4) + 64 + 1  # cycles: read latency 64, a word each, and gaps
-    assert row["list_overhead_us"] == pytest.approx(sequencer / 250.0, abs=0.01)
-    assert float(str(row["latency_ms"])) < float(str(row["with_lists_latency_ms"]))
-    assert float(str(row["with_lists_latency_ms"])) < float(str(row["with_starts_latency_ms"]))
-
-
 def test_a_prompt_is_read_at_once_where_that_is_faster() -> None:
     prefill = {"cycles": 30000, "clock_mhz": 250.0, "bound_cycles": 20000.0, "dsp_used": 2000}
     row, slow = (text_row(LAYER, HEAD, {**prefill, "cycles": cycles}, 32, 1) for cycles in (30000, 300000))
