@@ -189,7 +189,10 @@ class _Fixer:
     # FIFOs
 
     def _depths(self, current: _Measured, before: _Measured) -> _Measured:
-        """Every FIFO as deep as it is filled at most, or little more, if the kernel is then no slower than it was."""
+        """Every FIFO as deep as it is filled at most, or little more, if the kernel is then no slower than it was.
+
+        Nor do they hold more then, unless it is faster with that.
+        """
         lines, _ = fifos_of(current.timed, VITIS)
         needed: dict[tuple[str, str, str], tuple[int, int]] = {}
         for line in lines:
@@ -205,7 +208,8 @@ class _Fixer:
                 continue
             found = self._measured(edits)
             self._tell(edits, found, (*self.changes, *changes), "")
-            if found.latency is not None and (before.latency is None or found.latency <= before.latency):
+            worth = found.fifo_bits <= current.fifo_bits or found.faster_than(current)
+            if worth and found.latency is not None and (before.latency is None or found.latency <= before.latency):
                 self.edits = edits
                 self.changes += changes
                 return found

@@ -30,6 +30,21 @@ void top(float a[64], float b[64]) {
   }
 }
 """
+ONE_FIFO = """
+#include <hls_stream.h>
+void out(float a[64], hls::stream<float> &x) {
+  for (int i = 0; i < 64; i++) x.write(a[i] < 0 ? -a[i] : a[i]);
+}
+void in(hls::stream<float> &x, float b[64]) {
+  for (int i = 0; i < 64; i++) b[i] = x.read() * 2.0f;
+}
+void top(float a[64], float b[64]) {
+  #pragma HLS dataflow
+  hls::stream<float> x;
+  out(a, x);
+  in(x, b);
+}
+"""
 STOPS = """
 #include <hls_stream.h>
 void two(float a[64], hls::stream<float> &x, hls::stream<float> &y) {
@@ -95,6 +110,14 @@ def test_a_kernel_that_stops_for_ever_gets_the_depth_that_it_needs(tmp_path: Pat
     assert "#pragma HLS stream variable=x depth=6" in found.text
     assert "depth=200" not in found.text
     assert all(line.endswith("\r\n") for line in found.text.splitlines(keepends=True))
+
+
+def test_a_fifo_that_is_deep_enough_gets_no_deeper(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(ONE_FIFO)
+    found = fix_kernel(path, "top")
+    assert found.fifo_bits <= found.fifo_bits_before
+    assert not found.changes
 
 
 def test_a_pragma_whose_line_cannot_be_told_stays(tmp_path: Path) -> None:
