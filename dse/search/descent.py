@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from math import prod
 from random import Random
 
@@ -19,9 +18,10 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.lanes.neighbours import follow
+from penstock.dse.search.outside import fed_otherwise, shared_out, striped
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.worth import PassedOver, State, Worth, rank_of
-from penstock.dse.space.external import PREFETCH, STRIPES
+from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fitted import (
     BUILT,
     BURST,
@@ -160,7 +160,8 @@ class _Descent:
 
     def _descend(self, best: Evaluation, rounds: int, *, anchored: bool = True) -> Evaluation:
         whole: list[_Moves] = [
-            self._capped, lambda best: self._other_multipliers(best.params), self._shared_out, self._striped,
+            self._capped, lambda best: self._other_multipliers(best.params), self._shared_out,
+            lambda best: striped(self.choices, best.params),
             lambda best: [{**best.params, **self.fitting.streamed_first()}], self._regrouped,
         ]  # fmt: skip
         kinds = (self._small_moves, self._other_walks, self._small_moves)
@@ -214,7 +215,11 @@ class _Descent:
         if found and IN_TURN in self.choices:
             best = min(found, key=rank_of)
             best = self._best_of(self._flowing(best), best)
-            found += [best for best in [self._best_of(self._shared_out(best), best)] if best not in found]
+            best = self._best_of(self._shared_out(best), best)
+            other = fed_otherwise(self.choices, best.params)
+            self.worth.most += len(other)
+            best = self._best_of(other, best)
+            found += [best] if best not in found else []
         if not found:
             raise PenstockError(
                 code="nothing-fits", what="not even the simplest walk can be laid out",
@@ -284,18 +289,7 @@ class _Descent:
     # -- moves
 
     def _shared_out(self, best: Evaluation) -> Iterator[State]:
-        """Lanes for the sum of all times instead of a common pace, and loads that run ahead by other amounts."""
-        for in_turn, ahead in product(self.choices.get(IN_TURN, ()), self.choices.get(PREFETCH, (None,))):
-            yield {**best.params, IN_TURN: in_turn, **({} if ahead is None else {PREFETCH: ahead})}
-
-    def _striped(self, best: Evaluation) -> Iterator[State]:
-        """Tensors over half as many banks, or twice as many: what is joined of fewer needs fewer lanes and wires."""
-        banks = self.choices.get(STRIPES, ())
-        if (here := best.params.get(STRIPES)) in banks:
-            place = banks.index(here)
-            yield from (
-                {**best.params, STRIPES: n} for n in (*banks[max(0, place - 1) : place], *banks[place + 1 : place + 2])
-            )
+        return shared_out(self.choices, best.params)
 
     def _capped(self, best: Evaluation) -> Iterator[State]:
         """All kernels with few lanes along their outermost dims, so that each begins soon after the one before."""

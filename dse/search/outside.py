@@ -1,0 +1,55 @@
+"""Moves of a whole design that is fed from outside: banks, loads that run ahead, and the multipliers around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+from penstock.dse.lanes.binding import MULTIPLIERS
+from penstock.dse.search.worth import State
+from penstock.dse.space.external import PREFETCH, STRIPES
+from penstock.dse.space.fitted import IN_TURN
+from penstock.dse.space.tiling import Choices, Value
+
+_FARTHER = 3
+"""Steps of how far loads run ahead: to eight times as far, where the FIFOs of ports become block RAMs."""
+
+
+def shared_out(choices: Choices, params: Mapping[str, Value]) -> Iterator[State]:
+    """Lanes for the sum of all times instead of a common pace, and loads that run ahead by other amounts."""
+    for in_turn, ahead in product(choices.get(IN_TURN, ()), choices.get(PREFETCH, (None,))):
+        yield {**params, IN_TURN: in_turn, **({} if ahead is None else {PREFETCH: ahead})}
+
+
+def striped(choices: Choices, params: Mapping[str, Value]) -> Iterator[State]:
+    """Tensors over half as many banks, or twice as many: what is joined of fewer needs fewer lanes and wires."""
+    yield from ({**params, STRIPES: n} for n in _around(choices, params) if n != params[STRIPES])
+
+
+def fed_otherwise(choices: Choices, params: Mapping[str, Value]) -> list[State]:
+    """Other multipliers, half the banks and loads that run far ahead, all at once.
+
+    More multipliers want more words at a time, whose FIFOs take LUTs as long as they are shallow: of what is short,
+    each of these alone takes more, or leaves the others nothing to use it for.
+    """
+    if STRIPES not in params:
+        return []
+    kinds = choices.get(MULTIPLIERS) or (params.get(MULTIPLIERS, ""),)
+    banks = [n for n in _around(choices, params) if int(n) <= int(params[STRIPES])]
+    ahead = choices[PREFETCH]
+    here = ahead.index(params[PREFETCH])
+    amounts = [ahead[here], *ahead[here + _FARTHER : here + _FARTHER + 1]]
+    states = [
+        {**params, **({MULTIPLIERS: kind} if kind else {}), STRIPES: n, PREFETCH: amount}
+        for kind, n, amount in product(kinds, banks, amounts)
+    ]
+    return [state for state in states if state != params]
+
+
+def _around(choices: Choices, params: Mapping[str, Value]) -> tuple[Value, ...]:
+    """How many banks there are now, half as many, and twice as many."""
+    banks = choices.get(STRIPES, ())
+    if (here := params.get(STRIPES)) not in banks:
+        return ()
+    place = banks.index(here)
+    return banks[max(0, place - 1) : place + 2]
