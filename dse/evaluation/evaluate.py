@@ -216,7 +216,7 @@ class Evaluator:
         def model(allowance: Allowance) -> Evaluation:
             design = self.space.fitted(params, allowance)
             found = self._of_design(design, params, refuted)
-            if not may_fit_otherwise(found.figures.resources, self.may_use):
+            if not may_fit_otherwise(found.figures, self.may_use):
                 return found
             meaning = self.meaning(design)
             key = (_IN_MEMORIES, meaning in refuted, meaning)

@@ -35,8 +35,8 @@ J = TypeVar("J", bound=Judged)
 
 _TRIES = 6
 _A_LITTLE_LESS, _FAR_LESS = 0.99, 0.8
-_IN_MEMORIES = 0.03
-"""Of all LUTs, what building memories of something else may save."""
+_IN_MEMORIES, _IN_MANY_MEMORIES = 0.03, 0.1
+"""Of all LUTs, what building memories of something else may save; at most, where FIFOs take far more of them."""
 _MEMORIES = ("bram18", "uram")
 _HALF_FULL = 2
 """Small or odd memories leave as much of a block empty as they fill: built otherwise, they may take half the bits."""
@@ -45,10 +45,13 @@ _BISECTIONS = 4
 _PARTS = (0.75, 0.5, 0.25, 0.1)
 
 
-def may_fit_otherwise(used: Resources, limits: Resources) -> bool:
-    """Whether a design lacks memories, or very few LUTs, and may not if its memories are built otherwise."""
+def may_fit_otherwise(figures: DesignFigures, limits: Resources) -> bool:
+    """Whether a design lacks memories, or LUTs that its FIFOs may do without, and may not with these built otherwise."""
+    used = figures.resources
     over = used.share_of(limits)
-    if over["dsp"] > 1 or over["ff"] > 1 or over["lut"] > 1 + _IN_MEMORIES or max(over.values()) <= 1:
+    in_fifos = sum(channel.resources.lut for channel in figures.channels) / 2 / max(1, limits.lut)
+    in_memories = min(max(_IN_MEMORIES, in_fifos), _IN_MANY_MEMORIES)
+    if over["dsp"] > 1 or over["ff"] > 1 or over["lut"] > 1 + in_memories or max(over.values()) <= 1:
         return False
     return used.memory_bits <= limits.memory_bits * _HALF_FULL
 

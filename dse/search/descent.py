@@ -18,7 +18,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.lanes.neighbours import follow
-from penstock.dse.search.outside import fed_otherwise, shared_out, striped
+from penstock.dse.search.outside import fed_otherwise, run_ahead, shared_out, striped
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.worth import PassedOver, State, Worth, rank_of
 from penstock.dse.space.external import STRIPES
@@ -114,7 +114,8 @@ class _Descent:
                 len(worth.seen) < worth.most * _WORTH_ANOTHER and not self._is_enough(min(found, key=rank_of))
             ):
                 found.append(self._descend(start, rounds, anchored=not self._flows(start)))
-        return Descended(self._seen_to_run(self._elsewhere(min(found, key=rank_of))), len(worth.seen))
+        best = self._fed(self._elsewhere(min(found, key=rank_of)))
+        return Descended(self._seen_to_run(best), len(worth.seen))
 
     def only_walks(self, start: Params) -> Evaluation | None:
         best = self._evaluate(dict(start))
@@ -160,8 +161,8 @@ class _Descent:
 
     def _descend(self, best: Evaluation, rounds: int, *, anchored: bool = True) -> Evaluation:
         whole: list[_Moves] = [
-            self._capped, lambda best: self._other_multipliers(best.params), self._shared_out,
-            lambda best: striped(self.choices, best.params),
+            self._capped, lambda best: self._other_multipliers(best.params),
+            *(lambda best, moves=moves: moves(self.choices, best.params) for moves in (shared_out, run_ahead, striped)),
             lambda best: [{**best.params, **self.fitting.streamed_first()}], self._regrouped,
         ]  # fmt: skip
         kinds = (self._small_moves, self._other_walks, self._small_moves)
@@ -215,10 +216,8 @@ class _Descent:
         if found and IN_TURN in self.choices:
             best = min(found, key=rank_of)
             best = self._best_of(self._flowing(best), best)
-            best = self._best_of(self._shared_out(best), best)
-            other = fed_otherwise(self.choices, best.params)
-            self.worth.most += len(other)
-            best = self._best_of(other, best)
+            best = self._best_of(shared_out(self.choices, best.params), best)
+            best = self._fed(best)
             found += [best] if best not in found else []
         if not found:
             raise PenstockError(
@@ -231,6 +230,11 @@ class _Descent:
         """Walks with which each kernel takes in what the one before it makes as it comes, and weights pass once."""
         walks = self.fitting.flowing(self.space.settings(best.params))
         yield from ({**best.params, **walks, IN_TURN: in_turn} for in_turn in self.choices[IN_TURN] if walks)
+
+    def _fed(self, best: Evaluation) -> Evaluation:
+        """With banks, multipliers and loads that run ahead as suits its walks, whatever was tried before."""
+        best = self._best_of(run_ahead(self.choices, best.params, far=True), best, more=True)
+        return self._best_of(fed_otherwise(self.choices, best.params), best, more=True)
 
     def _flows(self, start: Evaluation) -> bool:
         """Whether walks fall in with each other already, and need no anchor for that."""
@@ -274,10 +278,11 @@ class _Descent:
     def _built(self, kind: str) -> State:
         return {name: kind for name in self.choices if name.startswith(f"{BUILT}.") and kind in self.choices[name]}
 
-    def _best_of(self, moves: Iterable[State], best: Evaluation) -> Evaluation:
+    def _best_of(self, moves: Iterable[State], best: Evaluation, *, more: bool = False) -> Evaluation:
         for state in moves:
             if self._is_enough(best):
                 break
+            self.worth.most += more
             evaluation = self._evaluate(state, best)
             if evaluation is not None and rank_of(evaluation) < rank_of(best):
                 best = evaluation
@@ -287,9 +292,6 @@ class _Descent:
         return best.feasible and best.values[0] <= self.enough
 
     # -- moves
-
-    def _shared_out(self, best: Evaluation) -> Iterator[State]:
-        return shared_out(self.choices, best.params)
 
     def _capped(self, best: Evaluation) -> Iterator[State]:
         """All kernels with few lanes along their outermost dims, so that each begins soon after the one before."""

@@ -16,14 +16,19 @@ _FARTHER = 3
 
 
 def shared_out(choices: Choices, params: Mapping[str, Value]) -> Iterator[State]:
-    """Lanes for the sum of all times instead of a common pace, and loads that run ahead by other amounts."""
-    for in_turn, ahead in product(choices.get(IN_TURN, ()), choices.get(PREFETCH, (None,))):
-        yield {**params, IN_TURN: in_turn, **({} if ahead is None else {PREFETCH: ahead})}
+    """Lanes for the sum of all times instead of a common pace, or the other way round."""
+    yield from ({**params, IN_TURN: n} for n in choices.get(IN_TURN, ()) if n != params.get(IN_TURN))
+
+
+def run_ahead(choices: Choices, params: Mapping[str, Value], *, far: bool = False) -> Iterator[State]:
+    """Loads that run ahead by a little more or less, or `far`, by any other amount."""
+    amounts = choices.get(PREFETCH, ()) if far else _around(choices, params, PREFETCH)
+    yield from ({**params, PREFETCH: n} for n in amounts if n != params.get(PREFETCH))
 
 
 def striped(choices: Choices, params: Mapping[str, Value]) -> Iterator[State]:
     """Tensors over half as many banks, or twice as many: what is joined of fewer needs fewer lanes and wires."""
-    yield from ({**params, STRIPES: n} for n in _around(choices, params) if n != params[STRIPES])
+    yield from ({**params, STRIPES: n} for n in _around(choices, params, STRIPES) if n != params[STRIPES])
 
 
 def fed_otherwise(choices: Choices, params: Mapping[str, Value]) -> list[State]:
@@ -35,7 +40,7 @@ def fed_otherwise(choices: Choices, params: Mapping[str, Value]) -> list[State]:
     if STRIPES not in params:
         return []
     kinds = choices.get(MULTIPLIERS) or (params.get(MULTIPLIERS, ""),)
-    banks = [n for n in _around(choices, params) if int(n) <= int(params[STRIPES])]
+    banks = [n for n in _around(choices, params, STRIPES) if int(n) <= int(params[STRIPES])]
     ahead = choices[PREFETCH]
     here = ahead.index(params[PREFETCH])
     amounts = [ahead[here], *ahead[here + _FARTHER : here + _FARTHER + 1]]
@@ -46,10 +51,10 @@ def fed_otherwise(choices: Choices, params: Mapping[str, Value]) -> list[State]:
     return [state for state in states if state != params]
 
 
-def _around(choices: Choices, params: Mapping[str, Value]) -> tuple[Value, ...]:
-    """How many banks there are now, half as many, and twice as many."""
-    banks = choices.get(STRIPES, ())
-    if (here := params.get(STRIPES)) not in banks:
+def _around(choices: Choices, params: Mapping[str, Value], name: str) -> tuple[Value, ...]:
+    """What a parameter is, with the next smaller and the next larger value."""
+    values = choices.get(name, ())
+    if (here := params.get(name)) not in values:
         return ()
-    place = banks.index(here)
-    return banks[max(0, place - 1) : place + 2]
+    place = values.index(here)
+    return values[max(0, place - 1) : place + 2]

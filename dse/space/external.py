@@ -8,10 +8,13 @@ from dataclasses import replace
 from penstock.compiler.analysis.default_design import fit_on_chip
 from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.design import PREFETCH_BITS, Design, WeightStore
+from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.platforms import Platform
 
 STRIPES, PREFETCH = "stripes", "prefetch_kib"
 _BITS_PER_KIB = 8 * 1024
+_QUICKLY_BROUGHT = 1 << 15
+"""Words of one port that inputs may have altogether until more ports are worth a thought."""
 _AHEAD = (0, PREFETCH_BITS // _BITS_PER_KIB, 128, 256, 512, 1024, 2048, 4096, 8192)
 """From what covers an access to memory up to whole weights of a large layer."""
 
@@ -24,7 +27,8 @@ def external_choices(graph: Graph, platform: Platform, weights: WeightStore) -> 
     memory, inputs = platform.fastest_memory, [a for a in graph.arguments if not graph.is_param(a)]
     if memory is None or memory.ports < 2 or platform.has_array_arguments:
         return {}
-    if weights != "stream" and fit_on_chip(inputs, platform):
+    few = sum(tensor_bits(value) for value in inputs) <= _QUICKLY_BROUGHT * memory.port_bits
+    if weights != "stream" and few and fit_on_chip(inputs, platform):
         return {}
     return {STRIPES: tuple([1 << n for n in range(memory.ports.bit_length())]), PREFETCH: _AHEAD}
 
