@@ -24,11 +24,8 @@ QUANTISED = "w8a8"
 """The published designs have weights of four bits. Here those lie in one bank each, which is slower than eight bits."""
 LAYERS = 2
 """That are imported: the accelerator is the same for two as for 24, and the import takes a twelfth."""
-CHUNK = 1
-"""Tokens of a prompt that a layer's call reads. Of two at once, which have multipliers of their own, the best that a
-search models with 512 places takes 1.5 times as long, before it is divided among the dies; no row has tried that."""
-SHARES = {"layer/64": 0.85, "layer/64/less": 0.45, "layer/512": 0.85, "head/gpt2": 0.15, "prefill/gpt2/32": 0.4}
-"""Of the card's resources that each of the accelerators may take which lie on it together."""
+SHARES = {"layer/64": 0.835, "layer/64/2": 0.835, "layer/512/2": 0.835, "head/gpt2": 0.165, "prefill/gpt2/32": 0.85}
+"""Of the card's resources that accelerators may take: a layer's and the head's lie on one card together."""
 FAMILIES = ("gpt2", "llama", "qwen", "gemma")
 PREFILL, FEW = 128, 2
 """Tokens of the blocks of which memory is asked, and trials of blocks whose search takes long."""
@@ -37,25 +34,34 @@ PREFILLS = (32,)
 
 @dataclass(frozen=True)
 class Text:
-    """So many tokens of a prompt, and as many written, by accelerators that share the card with the head's."""
+    """So many tokens of a prompt, and as many written, by accelerators of a layer and of the head."""
 
     tokens: int
     layer: str
-    prefill: str | None = None
+
+    @property
+    def chunk(self) -> int:
+        """Tokens that a call reads. One that is written is a call of its own, which then has room for more."""
+        return chunk_of(self.layer)
 
     @property
     def needs(self) -> list[str]:
         """The rows that it is made of."""
-        return [self.layer, "head/gpt2", *([self.prefill] if self.prefill else [])]
+        return [self.layer, "head/gpt2"]
+
+
+def chunk_of(layer: str) -> int:
+    """`layer/64/2`: with 64 places, two tokens a call; of `layer/64`, one."""
+    return int(layer.split("/")[2]) if layer.count("/") > 1 else 1
 
 
 TEXTS = {
-    "text/32": Text(32, "layer/64"),
-    "text/32/prompt": Text(32, "layer/64/less", "prefill/gpt2/32"),
-    **{f"text/{tokens}": Text(tokens, "layer/512") for tokens in LENGTHS[1:]},
+    "text/32": Text(32, "layer/64/2"),
+    "text/32/one": Text(32, "layer/64"),
+    **{f"text/{tokens}": Text(tokens, "layer/512/2") for tokens in LENGTHS[1:]},
 }
-"""A prompt is read token by token, and a layer's accelerator may take most of the card; or a third one reads it at
-once, and the layer's has less."""
+"""Weights pass once a call, whether it reads one token or two: a prompt of two a call takes half as many calls, each of
+which has twice the products in it. One a call is what memory can hardly bring faster."""
 MODELS = Path(__file__).with_name("models.py")
 
 
@@ -80,7 +86,7 @@ def model_of(name: str) -> str:
         return f"zoo:{family}?size=real&{MODES[mode]}"
     if part == "layer":
         places = which.partition("/")[0]
-        return f"zoo:gpt2_text?size=medium&layers={LAYERS}&cache={places}&chunk={CHUNK}#h"
+        return f"zoo:gpt2_text?size=medium&layers={LAYERS}&cache={places}&chunk={chunk_of(name)}#h"
     if part == "head":
         return f"{MODELS}:head"
     if part == "share":

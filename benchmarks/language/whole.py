@@ -1,7 +1,7 @@
 """GPT-2-medium as a whole, of its parts: what texts take on one card, and on several.
 
-A prompt is read at once by an accelerator of its own, where there is one of its length that is faster, else `chunk`
-tokens a call; then each token that is written is a call of all layers. The head is wanted once a token that is written.
+A prompt is read `chunk` tokens a call of all layers; then each token that is written is a call, with room for more. The
+head is wanted once a token that is written.
 All of these lie on the card together: each was found under its share of it (`SHARES` in `part.py`).
 
 Cycles are simulated, of a call that attends to every place of the cache, so a text's first tokens take as long as its
@@ -36,8 +36,8 @@ def call_ms(row: Row) -> float | None:
     return None if cycles is None or clock is None else 1e-3 * cycles / clock
 
 
-def text_row(row: Row, head: Row, prefill: Row, tokens: int, chunk: int) -> Row:
-    """`tokens` of a prompt, and as many written, by the rows of a layer, of the head, and of a prompt's layer."""
+def text_row(row: Row, head: Row, tokens: int, chunk: int) -> Row:
+    """`tokens` of a prompt, and as many written, by the rows of a layer and of the head."""
     rivals: dict[str, Value] = {}
     for rival in FPGAS:
         theirs = TEXTS[rival].get(tokens, _NO_FIGURES)
@@ -50,28 +50,21 @@ def text_row(row: Row, head: Row, prefill: Row, tokens: int, chunk: int) -> Row:
     if layer_ms is None or head_ms is None:
         reason = row.get("reason") or ("it was not run" if layer_ms is None else f"no head: {head.get('reason', '')}")
         return {**row, **lengths, "reason": reason, **rivals}
-    reads, writes, read_ms = ceil(tokens / chunk), tokens - 1, layer_ms
-    one_by_one = reads * LAYERS * layer_ms + head_ms
-    if (prefill_ms := call_ms(prefill)) is not None and prefill_ms < reads * layer_ms:
-        reads, read_ms = 1, prefill_ms
-    first, each = reads * LAYERS * read_ms + head_ms, LAYERS * layer_ms + head_ms
-    starts = 1e-3 * START_US
-    bound = LAYERS * bound_ms(row)
-    bound_first = LAYERS * (reads * bound_ms(row) if read_ms == layer_ms else bound_ms(prefill))
+    reads, writes = ceil(tokens / chunk), tokens - 1
+    first, each = reads * LAYERS * layer_ms + head_ms, LAYERS * layer_ms + head_ms
+    starts, bound = 1e-3 * START_US, LAYERS * bound_ms(row)
     joules = 1e-6 * (LAYERS * (number(row, "energy_uj") or 0.0) + (number(head, "energy_uj") or 0.0))
     return {
         **row, **lengths,
         "layer_ms": round(layer_ms, 5), "head_ms": round(head_ms, 5),
-        "read_as": "one call" if read_ms != layer_ms else f"{chunk} a call",
-        "one_by_one_first_ms": round(one_by_one, 3),
         "first_ms": round(first, 3), "latency_ms": round(first + writes * each, 3),
         "tokens_per_second": round(1e3 / each, 1),
         "with_starts_first_ms": round(first + (reads * LAYERS + 1) * starts, 3),
         "with_starts_latency_ms": round(first + writes * each + ((reads + writes) * LAYERS + tokens) * starts, 3),
         "start_us_assumed": START_US,
-        "bound_first_ms": round(bound_first, 3), "bound_latency_ms": round(bound_first + writes * bound, 3),
+        "bound_first_ms": round(reads * bound, 3), "bound_latency_ms": round((reads + writes) * bound, 3),
         "tokens_per_joule": round(1 / joules, 1) if joules else None,
-        **_together(row, head, *([prefill] if read_ms != layer_ms else [])), **rivals,
+        **_together(row, head), **rivals,
     }  # fmt: skip
 
 

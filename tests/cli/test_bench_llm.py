@@ -12,8 +12,8 @@ import pytest
 from benchmarks import llm
 from benchmarks.language import page, rows
 from benchmarks.language.cards import cut, exchange_ms, transfer_ms
-from benchmarks.language.part import CHUNK, names
 from benchmarks.language.part import TEXTS as OWN_TEXTS
+from benchmarks.language.part import names
 from benchmarks.language.published import TEXTS
 from benchmarks.language.whole import LAYERS, text_row
 
@@ -27,24 +27,14 @@ SHARES = {f"share/{n}": {"part": "share", "name": f"share/{n}", "cycles": 5000 /
 
 
 def test_a_text_is_calls_of_all_layers_and_a_head_a_token_that_is_written() -> None:
-    row = text_row(LAYER, HEAD, {}, 32, 4)
+    row = text_row(LAYER, HEAD, 32, 4)
     layer_ms, head_ms = 0.02, 0.1
     assert row["first_ms"] == pytest.approx(8 * LAYERS * layer_ms + head_ms)
     assert row["latency_ms"] == pytest.approx((8 + 31) * LAYERS * layer_ms + 32 * head_ms)
     assert row["tokens_per_second"] == pytest.approx(1e3 / (LAYERS * layer_ms + head_ms), abs=0.1)
     assert row["dsp_together"] == 1500
     assert row["streamtensor_latency_ms"] == TEXTS["streamtensor"][32].latency_ms
-    assert (row["codo_first_ms"], text_row(LAYER, HEAD, {}, 256, 4)["codo_first_ms"]) == (20.4, None)
-
-
-def test_a_prompt_is_read_at_once_where_that_is_faster() -> None:
-    prefill = {"cycles": 30000, "clock_mhz": 250.0, "bound_cycles": 20000.0, "dsp_used": 2000}
-    row, slow = (text_row(LAYER, HEAD, {**prefill, "cycles": cycles}, 32, 1) for cycles in (30000, 300000))
-    assert row["first_ms"] == pytest.approx(LAYERS * 0.12 + 0.1)
-    assert row["latency_ms"] == pytest.approx(LAYERS * 0.12 + 0.1 + 31 * (LAYERS * 0.02 + 0.1))
-    assert (row["dsp_together"], slow["dsp_together"]) == (3500, 1500)
-    assert slow["first_ms"] == row["one_by_one_first_ms"] == pytest.approx(32 * LAYERS * 0.02 + 0.1)
-    assert float(str(row["bound_first_ms"])) < float(str(row["first_ms"]))
+    assert (row["codo_first_ms"], text_row(LAYER, HEAD, 256, 4)["codo_first_ms"]) == (20.4, None)
 
 
 def test_cards_share_layers_as_evenly_as_they_can() -> None:
@@ -62,9 +52,12 @@ def test_cards_share_layers_as_evenly_as_they_can() -> None:
 
 
 def test_figures_are_made_of_the_rows_that_are_there() -> None:
-    made = llm.figures({"layer/64": LAYER, "head/gpt2": HEAD, **SHARES}, ["text/32", "devices/2"])
-    text, cards = made.rows
-    assert made.summary["ttft_32_ms"] == text["first_ms"]
+    two = {**LAYER, "name": "layer/64/2", "cycles": 6000, "of_run_pct": 67.0}
+    parts: dict[str, rows.Row] = {"layer/64": LAYER, "layer/64/2": two, "head/gpt2": HEAD, **SHARES}
+    made = llm.figures(parts, ["text/32", "text/32/one", "devices/2"])
+    text, one, cards = made.rows
+    assert made.summary["ttft_32_ms"] == text["first_ms"] == pytest.approx(16 * LAYERS * 0.024 + 0.1)
+    assert one["first_ms"] == pytest.approx(32 * LAYERS * 0.02 + 0.1)
     assert made.summary["decode_pct_of_bandwidth_bound"] == 80.0
     assert made.summary["scaling_2"] == cards["scaling"]
     assert 1.8 < float(str(cards["scaling"])) <= 2.0
@@ -77,9 +70,8 @@ def test_figures_are_made_of_the_rows_that_are_there() -> None:
 
 
 def test_what_a_row_is_made_of_runs_with_it() -> None:
-    assert llm.needed(["text/64"]) == ["layer/512", "head/gpt2"]
-    assert llm.needed(["text/32"]) == ["layer/64", "head/gpt2"]
-    assert llm.needed(["text/32/prompt"]) == ["layer/64/less", "head/gpt2", "prefill/gpt2/32"]
+    assert llm.needed(["text/64"]) == ["layer/512/2", "head/gpt2"]
+    assert llm.needed(["text/32"]) == ["layer/64/2", "head/gpt2"]
     assert set(llm.needed(["devices/4"])) == {"layer/64", "head/gpt2", "share/4"}
     assert llm.needed(llm.all_names()) == names()
 
@@ -95,9 +87,9 @@ def test_a_row_that_fails_is_a_row_with_its_reason(monkeypatch: pytest.MonkeyPat
     keep = tmp_path / "rows.jsonl"
     figures = llm.run(only="text", keep=keep)
     assert [row["reason"] for row in figures.rows] == ["it failed"] * len(OWN_TEXTS)
-    assert sorted(ran) == sorted(["layer/64", "layer/64/less", "layer/512", "head/gpt2", "prefill/gpt2/32"])
+    assert sorted(ran) == sorted(["layer/64", "layer/64/2", "layer/512/2", "head/gpt2"])
     llm.run(only="text/32", keep=keep)
-    assert len(ran) == 5
+    assert len(ran) == 4
 
 
 def test_a_row_in_its_process_ends_in_time_and_says_what_was_wrong() -> None:
@@ -116,7 +108,7 @@ def test_the_page_is_what_the_command_writes_of_the_kept_run() -> None:
     assert kept == [name for name in llm.all_names() if name in kept]
     assert set(OWN_TEXTS) <= set(kept)
     assert run["summary"] == llm.summary(run["rows"])
-    assert all(row["chunk"] == CHUNK for row in run["rows"] if row["part"] == "text")
+    assert all(row["chunk"] == OWN_TEXTS[row["name"]].chunk for row in run["rows"] if row["part"] == "text")
 
 
 def test_a_run_with_nothing_found_is_a_page_as_well(tmp_path: Path) -> None:
