@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
 from math import log
+from typing import TypeVar
 
 from penstock.dse.evaluation.choosing import Candidate, choosable, pareto_front
 
 Point = tuple[float, ...]
+C = TypeVar("C", bound=Candidate)
+_BEYOND = 1e-6
+"""By how much the worst of a front is better than what nothing is worse than."""
 
 
 def hypervolume(points: Sequence[Point], reference: Point) -> float:
@@ -40,6 +45,26 @@ def front_share(candidates: Sequence[Candidate]) -> float | None:
     front = [_logarithms(one) for one in pareto_front(candidates)]
     points = [tuple((point[n] - best[n]) / (worst[n] - best[n]) for n in wide) for point in front]
     return hypervolume(points, (1.0,) * len(wide))
+
+
+def most_first(front: Sequence[C], first: C) -> list[C]:
+    """A front from `first` on in the order in which each adds most to what those before it beat, by logarithms."""
+    points = {n: _logarithms(one) for n, one in enumerate((first, *front))}
+    reference = tuple(max(column) + _BEYOND for column in zip(*points.values(), strict=True))
+    taken = [points.pop(0)]
+    # what one adds gets less with every one that is taken, so a gain that was found earlier is one that it has at most
+    gains = [(-hypervolume([point], reference), n) for n, point in points.items()]
+    heapify(gains)
+    order: list[C] = []
+    while gains:
+        _, n = heappop(gains)
+        gain = hypervolume([*taken, points[n]], reference) - hypervolume(taken, reference)
+        if gains and -gain > gains[0][0]:
+            heappush(gains, (-gain, n))
+            continue
+        taken.append(points[n])
+        order.append(front[n - 1])
+    return order
 
 
 def _logarithms(candidate: Candidate) -> Point:

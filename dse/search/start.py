@@ -8,8 +8,10 @@ from itertools import product
 
 from penstock.compiler.errors import PenstockError
 from penstock.dse.bounds.bound import GoalBounds, LowerBound
+from penstock.dse.evaluation.choosing import pareto_front
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.hypervolume import most_first
 from penstock.dse.finishing.placement import place
 from penstock.dse.search.descent import descend, rewalked
 from penstock.dse.search.dies import DiesHold
@@ -18,8 +20,9 @@ from penstock.dse.search.fill import LANES, fill, fits
 from penstock.dse.search.sampler_kinds import sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess
+from penstock.dse.search.worth import rank_of
 from penstock.dse.space.external import PREFETCH, STRIPES
-from penstock.dse.space.fitted import FAVOUR, FITTED, SHARE
+from penstock.dse.space.fitted import BUILT, FAVOUR, FITTED, SHARE
 from penstock.dse.space.grouping import BUDGET, FUSED, GREEDY
 from penstock.dse.space.tasks import MAPPING
 from penstock.dse.space.tiling import Choices, Params, Value
@@ -29,6 +32,8 @@ TILE = "default_tile_size"
 _MOST_FILLED = 4
 _SMALLER = (70, 55, 40, 28, 20, 14, 10, 7, 5, 3, 2, 1)
 """Percent of the limits at which the best walks are tried too: the other end of the Pareto front."""
+_SMALL = 10
+"""Percent of the limits up to which the simplest walks, around which there is least, may be smaller than the best."""
 _SMALLER_OF_MANY = (40, 14, 5)
 """Of models of many kernels, whose designs take a second or two to model."""
 _MOST_REWALKED = 5
@@ -92,14 +97,42 @@ def starting_settings(
         return tuple({MAPPING: value} for value in choices[MAPPING]), 0
     found = descend(evaluator, choices, enough=enough, second=second)
     settings: list[dict[str, Value]] = []
+    modelled = 0
     if found is not None:
         best = dict(found.best.params)
-        shares = _SMALLER if len(evaluator.space.graph.operations) <= QUICKLY_MODELLED else _SMALLER_OF_MANY
-        smaller = [share for share in shares if share in choices[SHARE] and share < int(best[SHARE])]
-        settings += [best, *_divisible(evaluator, best, choices), *({**best, SHARE: share} for share in smaller)]
+        smaller, more = _smaller(evaluator, best, choices)
+        fastest = min([best, *smaller[:1]], key=lambda one: rank_of(evaluator.assume(one)))
+        settings += [fastest, *_divisible(evaluator, fastest, choices), best, *smaller]
+        modelled = found.tried + more
     if set(choices["allocation"]) != {FITTED}:
         settings += [within(params, choices) for params in _guesses(evaluator)]
-    return tuple(_new_and_fitting(evaluator, settings)), found.tried if found else 0
+    return tuple(_new_and_fitting(evaluator, settings)), modelled
+
+
+def _smaller(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -> tuple[list[dict[str, Value]], int]:
+    """The best walks at smaller shares of the limits: the other end of the front. And how many were modelled for it.
+
+    Of few kernels with every kind of adder, and where little may be used on the simplest walks too, as far as it is on
+    the front: the fastest is seldom built as the smallest. What adds most to the front comes first.
+    """
+    few = len(evaluator.space.graph.operations) <= QUICKLY_MODELLED
+    shares = [share for share in (_SMALLER if few else _SMALLER_OF_MANY) if share in choices[SHARE]]
+    plain = [{**best, SHARE: share} for share in shares if share < int(best[SHARE])]
+    built = [name for name in best if name.startswith(f"{BUILT}.") and name in choices]
+    kinds = dict.fromkeys(kind for name in built for kind in choices[name])
+    if not few or len(evaluator.goal.objectives) == 1 or len(kinds) < 2:
+        return plain, 0
+    others = [{name: kind for name in built if kind in choices[name]} for kind in kinds]
+    simple = within(evaluator.space.fitted_setting(), choices)
+    found = [
+        _assumed(evaluator, {**way, **other, SHARE: share})
+        for share in (int(best[SHARE]), *shares)
+        for way in ([best, simple] if share <= _SMALL else [best])
+        for other in ({}, *others)
+    ]
+    front = pareto_front([one for one in found if one is not None and one.feasible])
+    fastest = min([evaluator.assume(best), *front[:1]], key=rank_of)
+    return [dict(one.params) for one in (fastest, *most_first(front, fastest))], len(found)
 
 
 def _divisible(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -> list[dict[str, Value]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 from itertools import product
 
 import pytest
 
+from penstock.dse.evaluation.choosing import pareto_front
 from penstock.dse.evaluation.evaluate import Evaluator
-from penstock.dse.evaluation.hypervolume import front_share, hypervolume
+from penstock.dse.evaluation.hypervolume import front_share, hypervolume, most_first
 from penstock.dse.search.study import Told
 from tests.compiler.designs import Dense, build_network
 
@@ -41,3 +43,18 @@ def test_evaluations_are_measured_like_trials() -> None:
     evaluator = Evaluator.create(build_network("int8", 4, 8, (Dense(8, False, False),), seed=1), "u55c")
     found = [evaluator.evaluate({"overall_unroll_size": size}) for size in (2, 8)]
     assert front_share(found) is not None
+
+
+def test_of_a_front_what_adds_most_comes_first() -> None:
+    draw = random.Random(5)
+    for _ in range(20):
+        points = [(float(draw.randint(1, 60)), float(draw.randint(1, 60))) for _ in range(12)]
+        front = pareto_front([told(n, point) for n, point in enumerate(points)])
+        first, rest = front[0], front[1:]
+        order = most_first(rest, first)
+        assert sorted(map(id, order)) == sorted(map(id, rest))
+        logs = [tuple(map(math.log, one.values or ())) for one in (first, *order)]
+        reference = tuple(max(column) + 1e-6 for column in zip(*logs, strict=True))
+        for n in range(1, len(logs)):
+            gains = [hypervolume([*logs[:n], other], reference) for other in logs[n:]]
+            assert gains[0] == pytest.approx(max(gains)), "the next one adds no less than any later one would"
