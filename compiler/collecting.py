@@ -14,6 +14,15 @@ _OBJECTS = 20_000
 """That are made and stay until the youngest are looked through."""
 
 
+def set_aside() -> None:
+    """What is there by now stays until the end: it is not looked through again, and a fork's child shares it as it is.
+
+    A collector writes into what it looks at, so a child that collects has a copy of all of its parent's objects.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 @contextmanager
 def seldom_collected() -> Generator[None]:
     """Inside, garbage is looked for after so many more objects than usual."""

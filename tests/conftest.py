@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import socket
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from penstock.compiler.collecting import seldom_collected, set_aside
 from penstock.profiling import store
 
 pytest_plugins = [
@@ -27,6 +29,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--submissions", type=int, default=6, help="of one model (tests/worker/test_same_answer.py)")
     parser.addoption("--images", action="store_true", help="build the Dockerfiles (tests/images/test_images.py)")
     parser.addoption("--seed", type=int, default=0, help="what those rounds are drawn from")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Garbage is looked for as seldom as while a command runs."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(seldom_collected())
+    config.add_cleanup(stack.close)
+
+
+def pytest_collection_finish() -> None:
+    """The tests' modules, and all that they import, are there until the end."""
+    set_aside()
 
 
 # Where a red run stops people, the same examples come every time; at a desk new ones are looked for. How long one takes

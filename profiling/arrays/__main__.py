@@ -16,6 +16,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from penstock.compiler.collecting import seldom_collected
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.mesh.description import load_machine, machine_of, module_of_toml
 from penstock.compiler.mesh.instructed.made import ArrayMade, array_for, array_on, kernel_in_shapes
@@ -83,4 +84,5 @@ def _refuse(out: Path, fields: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    with seldom_collected():
+        sys.exit(main(sys.argv[1:]))

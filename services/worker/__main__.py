@@ -17,6 +17,7 @@ import sys
 from celery import signals
 from celery.worker import state
 
+from penstock.compiler.collecting import seldom_collected, set_aside
 from penstock.compiler.errors import PenstockError
 from penstock.services.settings import SettingError, Settings
 from penstock.services.steps import registry
@@ -78,7 +79,9 @@ def main() -> int:
     sign = SignOfLife(settings.require_redis_url(), worker.hostname, settings.queues, settings.concurrency, drain)
     signals.worker_ready.connect(lambda **_: sign.start(), weak=False)  # after the pool has forked
     signals.worker_ready.connect(lambda **_: signal.signal(signal.SIGUSR1, drain), weak=False)  # Celery has its own
-    worker.start()
+    set_aside()
+    with seldom_collected():
+        worker.start()
     sign.stop()
     shutil.rmtree(notes_of(settings, os.getpid()), ignore_errors=True)
     return int(worker.exitcode or 0)

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from penstock.compiler.collecting import seldom_collected
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.fence import lay_out, read_sources
 from penstock.profiling.kernels.analysis import Analysis, analyse_kernel
@@ -110,4 +111,5 @@ def _write_error(out: Path, fields: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    with seldom_collected():
+        sys.exit(main(sys.argv[1:]))
