@@ -6,8 +6,9 @@ import contextlib
 import json
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,33 +76,39 @@ class ValueCheck:
 
 
 def check_values(
-    path: Path, top: str, clock_mhz: float = 300.0, *, seed: int = 0, out: Path | None = None, rtl: bool = False
-) -> ValueCheck:
-    """Compile and run the source, its nests and their C++ on the same random numbers. `out` keeps the C++.
+    path: Path, top: str, clock_mhz: float = 300.0, *, seed: int = 0, sets: int = 1, out: Path | None = None,
+    rtl: bool = False,
+) -> ValueCheck:  # fmt: skip
+    """Compile the source, its nests and their C++, and run them on the same sets of random numbers.
 
-    With `rtl` their SystemVerilog is run too, and its cycles are held against the simulator's.
+    The sets are those of `seed` and the numbers after it. `out` keeps the C++. With `rtl` their SystemVerilog is run
+    on the first set too, and its cycles are held against the simulator's.
     """
     nests, rolled = kernel_nests(path, top, MOST_OPERATIONS)
-    memories = random_memories(nests.arguments, seed)
+    drawn = [random_memories(nests.arguments, seed + number) for number in range(sets)]
     with tempfile.TemporaryDirectory(prefix="penstock-kernel-") as scratch:
         work = Path(scratch)
-        expected = source_program(path, top, nests.arguments, work / "source").run(memories)
+        source = source_program(path, top, nests.arguments, work / "source")
+        expected = [source.run(memories) for memories in drawn]
         levels: list[LevelValues] = []
-        memories = {one.name: _in_bits(one, memories[one.name], signed=True) for one in nests.arguments}
+        signed = [
+            {one.name: _in_bits(one, memories[one.name], signed=True) for one in nests.arguments} for memories in drawn
+        ]
         started = time.process_time()
-        found = _interpreted(nests, memories, path.name)
+        found = [_interpreted(nests, memories, path.name) for memories in signed]
         levels.append(_compared("interpreter", nests, expected, found, started))
         started = time.process_time()
         folder = out if out is not None else work / "emitted"
         emit_kernel(nests, path.name, clock_mhz, folder)
-        found = emitted_program(nests, folder, work / "emitted-run").run(memories)
+        emitted = emitted_program(nests, folder, work / "emitted-run")
+        found = [emitted.run(memories) for memories in signed]
         levels.append(_compared("emitted C++", nests, expected, found, started))
     if rtl:
         started = time.process_time()
         written, written_rolled = kernel_nests(path, top, MOST_WRITTEN, apart=True)
-        run = run_open_route(written, memories)
+        run = run_open_route(written, signed[0])
         rolled |= written_rolled
-        compared = _compared("SystemVerilog", nests, expected, run.outputs, started)
+        compared = _compared("SystemVerilog", nests, expected[:1], [run.outputs], started)
         levels.append(replace(compared, cycles=run.cycles, simulated_cycles=run.simulated_cycles))
     return ValueCheck(path.name, top, seed, tuple(levels), rolled)
 
@@ -197,15 +204,15 @@ def emitted_program(nests: KernelNests, folder: Path, work: Path) -> KernelProgr
 
 
 def _compared(
-    level: ValueLevel, nests: KernelNests, expected: Mapping[str, Array], found: Mapping[str, Array], started: float
-) -> LevelValues:
+    level: ValueLevel, nests: KernelNests, expected: Sequence[Mapping[str, Array]],
+    found: Sequence[Mapping[str, Array]], started: float,
+) -> LevelValues:  # fmt: skip
     compared = different = 0
     first = ""
-    for one in nests.arguments:
-        if not one.written:
-            continue
-        wanted = expected[one.name]
-        given = _in_bits(one, np.asarray(found[one.name]).reshape(one.shape), signed=one.signed)
+    written = [one for one in nests.arguments if one.written]
+    for one, (wanted_of, given_of) in product(written, list(zip(expected, found, strict=True))):
+        wanted = wanted_of[one.name]
+        given = _in_bits(one, np.asarray(given_of[one.name]).reshape(one.shape), signed=one.signed)
         bits = np.dtype(f"u{np.dtype(one.dtype).itemsize}")
         apart = np.ascontiguousarray(wanted).view(bits) != np.ascontiguousarray(given).view(bits)
         compared, different = compared + apart.size, different + int(apart.sum())
