@@ -1,22 +1,29 @@
-"""Convolutional networks in W8A8 under published budgets of DSPs: frames a second, and use of the DSPs.
+"""Convolutional networks in W8A8 under published budgets of DSPs, blocks of them in fp32 beside Stream-HLS' designs.
 
 Each row is searched as `penstock explore --quantize w8a8 --objective throughput --limit dsp<=N` does it. The
 published papers name networks without their frames, so ours are chosen, and the work of a frame need not be theirs.
 HIDA's throughput, efficiency and DSPs at 200 MHz say how many products its frames take; for ResNet-18 that is 2.17 G,
 where the network has 1.81 G at 224 pixels. Compare `dsp_efficiency_pct`, and frames a second only beside `macs`.
 HIDA's MLP is not described either: a made-up one stands for it.
+
+A row of Stream-HLS is one of its two CNN blocks beside one of its designs, under the DSPs and LUTs of that one: as the
+rows of `bench kernels` that are called rivals, on the same bare device, for the latency of one frame.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.kernel_designs import CNN_BLOCKS, PLATFORM, Workload
+from benchmarks.kernels import rival_row
+from benchmarks.published import Published, rivals
 from benchmarks.registry import Figures, Value
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.errors import PenstockError
@@ -31,6 +38,7 @@ from penstock.profiling.simulated import outlook_of
 
 MOST_EVENTS = 100_000_000
 """The best designs are simulated with several frames, back to back, where so many events are enough for each."""
+STREAM_HLS = "Stream-HLS"
 BRAM_BITS, URAM_BITS = 18 * 1024, 288 * 1024
 
 
@@ -64,14 +72,23 @@ NETWORKS = (
 
 def run(only: str = "", limit: int | None = None) -> Figures:
     """`only` is a part of `source/name`, or a pattern."""
-    wanted = [n for n in NETWORKS if only in (label := f"{n.source}/{n.name}".lower()) or fnmatch(label, only)]
-    rows = [_row(network) for network in wanted[:limit]]
-    efficiencies = [float(str(row["dsp_efficiency_pct"])) for row in rows if row["dsp_efficiency_pct"] is not None]
+    labels: list[tuple[str, Callable[[], Mapping[str, Value]]]] = [
+        *((f"{n.source}/{n.name}", partial(_row, n)) for n in NETWORKS),
+        *(
+            (f"{STREAM_HLS}/{w.name}", partial(_block_row, w, one))
+            for w in CNN_BLOCKS.values()
+            for one in rivals(w.name)
+        ),
+    ]
+    wanted = [row for label, row in labels if only in label.lower() or fnmatch(label.lower(), only)]
+    rows = [row() for row in wanted[:limit]]
+    networks = [row for row in rows if row["source"] != STREAM_HLS]
+    known = [float(str(row["dsp_efficiency_pct"])) for row in networks if row["dsp_efficiency_pct"] is not None]
     summary: dict[str, Value] = {
         "rows_total": len(rows),
         "rows_ahead": sum(row["ahead"] is True for row in rows),
-        "min_dsp_efficiency_pct": min(efficiencies) if len(efficiencies) == len(rows) and rows else None,
-        "max_compile_s": max((float(str(row["compile_s"])) for row in rows), default=None),
+        "min_dsp_efficiency_pct": min(known) if len(known) == len(networks) and networks else None,
+        "max_compile_s": max((float(str(row["compile_s"])) for row in networks), default=None),
     }
     simulated = bool(rows) and all(row["evidence"] == "simulated" for row in rows)
     return Figures("simulated" if simulated else "modelled", rows, summary)
@@ -101,6 +118,21 @@ def _row(network: Network) -> Mapping[str, Value]:
         "compile_cpu_s": round(time.process_time() - cpu_began, 1),
     }
     print(f"cnn: {network.source}/{network.name}: {row['frames_a_second']} frames/s", file=sys.stderr, flush=True)
+    return row
+
+
+def _block_row(workload: Workload, rival: Published) -> Mapping[str, Value]:
+    """One block beside one published design, under its DSPs and its LUTs."""
+    began, cpu_began = time.perf_counter(), time.process_time()
+    found = dict(rival_row(workload, rival))
+    row: dict[str, Value] = {
+        "network": found.pop("workload"), "model": f"benchmarks/workloads.py:{workload.model.__name__}",
+        "source": STREAM_HLS, "platform": PLATFORM, "ahead": found.pop("beats_all"), "macs": workload.macs,
+        "evidence": "simulated", **found, "published_dsp": rival.dsp, "published_lut": rival.lut,
+        "compile_s": round(time.perf_counter() - began, 1),
+        "compile_cpu_s": round(time.process_time() - cpu_began, 1),
+    }  # fmt: skip
+    print(f"cnn: {STREAM_HLS}/{workload.name}: {row['cycles']} of {rival.cycles} cycles", file=sys.stderr, flush=True)
     return row
 
 

@@ -68,11 +68,22 @@ WORKLOADS: Mapping[str, Workload] = {
     )
 }  # fmt: skip
 
+CNN_BLOCKS: Mapping[str, Workload] = {
+    w.name: w
+    for w in (
+        Workload(
+            "DepthwiseSeparableConvBlock", workloads.depthwise_block, ((112 * 112, 8, 9), (112 * 112, 8, 8))
+        ),
+        Workload("ResidualBlock", workloads.residual_block, ((56 * 56, 16, 16 * 9, 2),)),
+    )
+}  # fmt: skip
+"""Rows of `penstock bench cnn`."""
+
 
 @cache
 def evaluator_of(workload: str) -> Evaluator:
     """The workload through the product's front end, on the bare device: arguments and weights in on-chip arrays."""
-    function = WORKLOADS[workload].model
+    function = {**WORKLOADS, **CNN_BLOCKS}[workload].model
     model = load_model(parse_reference(f"{function.__code__.co_filename}:{function.__name__}"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch's own, about its internals

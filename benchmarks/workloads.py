@@ -1,4 +1,4 @@
-"""The workloads of the published tables as PyTorch models: the matrices of PolyBench, layers, a head of attention.
+"""The workloads of the published tables as PyTorch models: matrices of PolyBench, layers, a head, blocks of CNNs.
 
 Each function returns a module and example inputs, as `penstock compile benchmarks/workloads.py:gemm` takes them.
 Matrices and vectors of the PolyBench kernels come in as inputs; layers bring their weights with them.
@@ -125,6 +125,32 @@ def autoencoder(batch: int = 32, widths: tuple[int, ...] = (784, 256, 128, 64)) 
     for narrow, wide in pairwise(sizes):
         layers += [nn.Linear(narrow, wide), nn.ReLU()]
     return nn.Sequential(*layers[:-1]).eval(), (torch.randn(batch, widths[0]),)
+
+
+def depthwise_block(channels: int = 8, side: int = 112) -> Loaded:
+    """A convolution of 3x3 in each channel, one of 1x1 over all of them, BatchNorm, ReLU."""
+    torch.manual_seed(0)
+    depthwise = nn.Conv2d(channels, channels, 3, padding=1, groups=channels, bias=False)
+    module = nn.Sequential(depthwise, nn.Conv2d(channels, channels, 1, bias=False), nn.BatchNorm2d(channels), nn.ReLU())
+    return module.eval(), (torch.randn(1, channels, side, side),)
+
+
+class ResidualConvolutions(nn.Module):
+    """Two convolutions of 3x3, each with BatchNorm, around which the input is added again."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first, self.second = (nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2))
+        self.norm_first, self.norm_second = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = nnf.relu(self.norm_first(self.first(x)))
+        return nnf.relu(self.norm_second(self.second(inner)) + x)
+
+
+def residual_block(channels: int = 16, side: int = 56) -> Loaded:
+    torch.manual_seed(0)
+    return ResidualConvolutions(channels).eval(), (torch.randn(1, channels, side, side),)
 
 
 def _formula(function: Callable[..., Tensor | tuple[Tensor, ...]], *shapes: tuple[int, ...]) -> Loaded:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import kernel_designs, kernels, workloads
-from benchmarks.kernel_designs import WORKLOADS, Workload, limited, search
+from benchmarks.kernel_designs import CNN_BLOCKS, WORKLOADS, Workload, limited, search
 from benchmarks.published import BUDGETS, published, rivals
 from penstock.compiler.design import Design
 from penstock.compiler.frontend.importer import import_loaded
@@ -35,7 +35,10 @@ SMALL = {
     "MultiHeadSelfAttention1": workloads.self_attention(4, 8, 2),
     "ResMLP": workloads.residual_mlp(2, 8, 6, 4, 3),
     "Autoencoder": workloads.autoencoder(2, (8, 6, 4, 2)),
+    "DepthwiseSeparableConvBlock": workloads.depthwise_block(2, 5),
+    "ResidualBlock": workloads.residual_block(2, 5),
 }
+ALL = {**WORKLOADS, **CNN_BLOCKS}
 
 
 def program(name):
@@ -43,7 +46,7 @@ def program(name):
     return prepare(import_loaded(LoadedModel(name, f"workloads.py:{name}", module, inputs)))
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", ALL)
 def test_a_workload_computes_in_the_interpreter_what_pytorch_computes(name):
     canonical = program(name)
     samples = canonical.samples
@@ -71,7 +74,7 @@ def test_published_figures_are_read_as_they_are():
     over = next(one for one in published("2mm") if one.dsp == 222)
     assert over.counts_at(220), "made for 220 DSPs, though it takes two more"
     assert not over.counts_at(221)
-    assert all(published(name) for name in WORKLOADS)
+    assert all(published(name) for name in ALL)
     assert all(one.dsp >= 100 for name in WORKLOADS for one in rivals(name))
 
 
