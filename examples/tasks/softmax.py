@@ -1,6 +1,6 @@
 """A softmax over rows of eight numbers (float32). Its body may be one written by hand, in HLS C++.
 
-The one by hand divides once a row instead of eight times, and knows that its numbers are small: nothing is subtracted.
+The one by hand knows that its numbers are small: it looks for no largest, and subtracts nothing.
 """
 
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false, reportCallIssue=false
@@ -23,10 +23,9 @@ void softmax8(hls::stream<row_t> &scores, hls::stream<row_t> &weights) {
             e[i] = pk::exp(row[i]);
         }
         const float total = ((e[0] + e[1]) + (e[2] + e[3])) + ((e[4] + e[5]) + (e[6] + e[7]));
-        const float part = 1.0f / total;
         for (int i = 0; i < 8; ++i) {
 #pragma HLS UNROLL
-            e[i] = e[i] * part;
+            e[i] = e[i] / total;
         }
         weights.write(e);
     }
@@ -57,5 +56,5 @@ def softmax_of_rows(X: float32[ROWS, 8], Y: float32[ROWS, 8]):
 
     inject(
         softmax, "by_hand", cpp=SOFTMAX, function="softmax8", reads={"scores": ROWS}, writes={"weights": ROWS},
-        ii=1, depth=43, lut=8443, ff=11837, dsp=102,
+        ii=1, depth=42, lut=14300, ff=9717, dsp=70,
     )  # fmt: skip
