@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, overload
 
 __all__ = [
-    "Layout", "Stream", "Tile", "bfloat16", "block", "broadcast", "bundle", "chain", "exp", "fit", "fixed", "float16",
-    "float32", "grid", "implements",
+    "Layout", "Stream", "Tile", "bfloat16", "block", "broadcast", "bundle", "chain", "collect", "exp", "feed", "fit",
+    "fixed", "float16", "float32", "grid", "implements",
     "inject", "matmul", "place_on", "program", "sigmoid", "sqrt", "stack", "tanh", "task", "transpose", "unroll",
     "where",
     "int2", "int3", "int4", "int5", "int6", "int7", "int8", "int9", "int10", "int11", "int12", "int13",
@@ -147,6 +147,16 @@ def unroll(*bounds: int) -> Iterable[Any]:
 def block(model: str, *ends: Any, layers: str | tuple[str, ...] = (), lanes: int = 1, name: str = "") -> None:
     """Layers of a model as tasks between these streams and tensors: what goes in, then what comes out."""
     _described(model, ends, layers, lanes, name)
+
+
+def feed(tensor: Any, stream: Any) -> None:
+    """A task of its own sends the tensor into the stream: in order, by elements or tiles as its tokens are."""
+    _described(tensor, stream)
+
+
+def collect(stream: Any, tensor: Any) -> None:
+    """A task of its own stores what comes out of the stream: the tensor in order, by elements or tiles."""
+    _described(stream, tensor)
 
 
 def bundle(task: Callable[..., Any], count: int = 0, *, inside: int = 0) -> None:

@@ -132,7 +132,7 @@ class CalledBlocks:
         for word in ("range", "unroll", "stack", "task", "Stream"):
             if self.expressions.names.get(word) != Builtin(word):
                 raise self.source.error(node, f"{word!r} means something else here, and a block needs it")
-        return _placed([*self._joined(call, piece, name), *_renamed(piece, name)], node)
+        return placed([*self._joined(call, piece, name), *_renamed(piece, name)], node)
 
     def _check_ends(self, function: ast.FunctionDef) -> None:
         """Every argument has the type of a tensor."""
@@ -273,7 +273,7 @@ def _renamed(piece: ast.FunctionDef, name: str) -> list[ast.stmt]:
     return [rename.visit(one) for one in body]
 
 
-def _placed(statements: list[ast.stmt], call: ast.Call) -> list[ast.stmt]:
+def placed(statements: list[ast.stmt], call: ast.Call) -> list[ast.stmt]:
     """With the place of the call, where mistakes are told."""
     for one in statements:
         for node in ast.walk(one):

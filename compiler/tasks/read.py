@@ -26,6 +26,7 @@ from penstock.compiler.tasks.values import (
     TensorArgument,
     words,
 )
+from penstock.compiler.tasks.whole_tensors import WholeTensors
 
 MOST_INSTANCES = 1 << 16
 MOST_CHANNELS = 1 << 18
@@ -45,6 +46,7 @@ class _Reader:
         self.names: dict[str, ReadValue] = words()
         self.expressions = Expressions(source, self.names, {})
         self.blocks = CalledBlocks(source, self.expressions)
+        self.whole_tensors = WholeTensors(source, self.expressions)
 
     def program(self, wanted: str) -> TaskProgram:
         programs: dict[str, ast.FunctionDef] = {}
@@ -201,10 +203,11 @@ class _Reader:
         )  # fmt: skip
 
     def _written_out(self, body: list[ast.stmt]) -> Iterator[ast.stmt]:
-        """A program's statements, blocks as the streams and tasks that they stand for."""
+        """A program's statements, calls that stand for streams and tasks as these."""
         for one in body:
-            call = one.value if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call) else None
-            inside = None if call is None else self.blocks.statements(call)
+            inside: list[ast.stmt] | None = None
+            if isinstance(one, ast.Expr) and isinstance(call := one.value, ast.Call):
+                inside = self.blocks.statements(call) or self.whole_tensors.statements(call)
             yield from [one] if inside is None else inside
 
     def _implemented(self, node: ast.FunctionDef) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from penstock.compiler.tasks.tree import Expr, Memory
 BUILTINS = frozenset({
     "range", "grid", "unroll", "min", "max", "abs", "len", "where", "matmul", "exp", "sqrt", "tanh", "sigmoid",
     "transpose", "stack", "broadcast", "sum", "Layout", "Stream", "task", "program", "bundle", "chain", "fit",
-    "inject", "implements", "fixed", "block", "place_on",
+    "inject", "implements", "fixed", "block", "place_on", "feed", "collect",
 })  # fmt: skip
 
 

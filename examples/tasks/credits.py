@@ -9,8 +9,7 @@ N, CREDITS = 24, 4
 
 @program
 def credits(A: int8[N], B: int32[N]):
-    data = Stream[int8]
-    credit = Stream[int2]
+    data, credit = Stream[int8], Stream[int2]
 
     @task
     def send():

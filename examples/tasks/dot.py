@@ -5,7 +5,7 @@ The one by hand, in SystemVerilog, has three stages where the generated one has 
 
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false, reportCallIssue=false
 
-from penstock.tasks import Stream, inject, int8, int32, program, task
+from penstock.tasks import Stream, collect, feed, inject, int8, int32, program, task
 
 ROWS = 16
 
@@ -41,26 +41,14 @@ endmodule
 def dots(A: int8[ROWS, 8], B: int8[ROWS, 8], C: int32[ROWS]):
     a, b = Stream[int8, (8,)], Stream[int8, (8,)]
     c = Stream[int32]
-
-    @task
-    def load_a():
-        for r in range(ROWS):
-            a.put(A[r, 0:8])
-
-    @task
-    def load_b():
-        for r in range(ROWS):
-            b.put(B[r, 0:8])
+    feed(A, a)
+    feed(B, b)
+    collect(c, C)
 
     @task
     def dot():
         for _ in range(ROWS):
             c.put(sum(a.get() * b.get(), axis=0))
-
-    @task
-    def store():
-        for r in range(ROWS):
-            C[r] = c.get()
 
     inject(
         dot, "by_hand", systemverilog=DOT, module="dot8", reads={"a": ROWS, "b": ROWS}, writes={"c": ROWS},

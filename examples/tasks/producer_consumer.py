@@ -1,8 +1,8 @@
-"""The smallest program with a grid: each producer sends its part of A to a consumer, which adds 1."""
+"""The smallest program: a producer that sends all of A, and a consumer that adds 1 to each number."""
 
 # pyright: reportInvalidTypeForm=false
 
-from penstock.tasks import Stream, int8, int32, program, task
+from penstock.tasks import Stream, feed, int8, int32, program, task
 
 N = 16
 
@@ -10,11 +10,7 @@ N = 16
 @program
 def producer_consumer(A: int8[N], B: int32[N]):
     z = Stream[int8]
-
-    @task
-    def producer():
-        for i in range(N):
-            z.put(A[i])
+    feed(A, z)
 
     @task
     def consumer():

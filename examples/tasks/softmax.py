@@ -5,7 +5,7 @@ The one by hand knows that its numbers are small: it looks for no largest, and s
 
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false, reportCallIssue=false
 
-from penstock.tasks import Stream, exp, float32, inject, program, task
+from penstock.tasks import Stream, collect, exp, feed, float32, inject, program, task
 
 ROWS = 16
 
@@ -36,11 +36,8 @@ void softmax8(hls::stream<row_t> &scores, hls::stream<row_t> &weights) {
 @program
 def softmax_of_rows(X: float32[ROWS, 8], Y: float32[ROWS, 8]):
     scores, weights = Stream[float32, (8,)], Stream[float32, (8,)]
-
-    @task
-    def load():
-        for r in range(ROWS):
-            scores.put(X[r, 0:8])
+    feed(X, scores)
+    collect(weights, Y)
 
     @task
     def softmax():
@@ -48,11 +45,6 @@ def softmax_of_rows(X: float32[ROWS, 8], Y: float32[ROWS, 8]):
             row = scores.get()
             e = exp(row - max(row, axis=0))
             weights.put(e / sum(e, axis=0))
-
-    @task
-    def store():
-        for r in range(ROWS):
-            Y[r, 0:8] = weights.get()
 
     inject(
         softmax, "by_hand", cpp=SOFTMAX, function="softmax8", reads={"scores": ROWS}, writes={"weights": ROWS},

@@ -181,7 +181,7 @@ def test_three_hundred_generated_programs_answer_the_same_on_any_elements() -> N
 @pytest.mark.parametrize(
     ("name", "mapping"),
     [("farm", ("bundle(worker, 2)",)), ("farm", ("bundle(worker, inside=1)", "chain(worker, store)")),
-     ("attention", ("chain(score, softmax)",)), ("producer_consumer", ("chain(producer, consumer)",))],
+     ("attention", ("chain(score, softmax)",)), ("producer_consumer", ("chain(feed_A, consumer)",))],
 )  # fmt: skip
 def test_mapped_hardware_equals_the_text_in_the_simulated_cycles(
     name: str, mapping: tuple[str, ...], tmp_path: Path
