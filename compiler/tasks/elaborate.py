@@ -95,8 +95,9 @@ class _Elaborator(TaskConditions):
             case ast.AnnAssign(target=ast.Name(id=name)):
                 self._declare(node, name)
             case ast.AugAssign():
-                self._assign(node, node.target, self.value(
-                    ast.copy_location(ast.BinOp(as_load(node.target), node.op, node.value), node)
+                target = self._indexed_once(node.target)
+                self._assign(node, target, self.value(
+                    ast.copy_location(ast.BinOp(as_load(target), node.op, node.value), node)
                 ))  # fmt: skip
             case ast.For(orelse=[]):
                 self._for(node)
@@ -172,10 +173,34 @@ class _Elaborator(TaskConditions):
                         target, f"{self.say(found)} has no elements that can be set",
                         "declare an array with its type: x: int32[4, 4] = 0",
                     )  # fmt: skip
-                index, block, kept = self._index(target, found)
-                self.out.append(Store(found, index, block, self.cast(node, value, TileKind(found.dtype, kept))))
+                index, block, kept, place = self._index(target, found)
+                if place is None:
+                    self.out.append(Store(found, index, block, self.cast(node, value, TileKind(found.dtype, kept))))
+                    return
+                left = (*kept[: place.axis], *kept[place.axis + 1 :])
+                new = self.cast(node, value, TileKind(found.dtype, left))
+                old = self._loaded(target, found, index, block, kept)
+                self.out.append(Store(found, index, block, self.with_one(node, old, new, place)))
             case _:
                 raise self.error(target, "a value goes to a name or to an element")
+
+    def _indexed_once(self, target: ast.expr) -> ast.expr:
+        """What is read and then set, with indices that take tokens, say, worked out before both."""
+        if not isinstance(target, ast.Subscript):
+            return target
+        items = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        named = [self._named_value(one) if any(isinstance(n, ast.Call) for n in ast.walk(one)) else one
+                 for one in items]  # fmt: skip
+        index = named[0] if len(named) == 1 else ast.copy_location(ast.Tuple(named, ast.Load()), target)
+        return ast.copy_location(ast.Subscript(target.value, index, target.ctx), target)
+
+    def _named_value(self, node: ast.expr) -> ast.expr:
+        found = self.value(node)
+        if not isinstance(found, RUNTIME):
+            return node
+        kept = self.kept_now(found)
+        self.names[kept.name] = kept
+        return ast.copy_location(ast.Name(kept.name, ast.Load()), node)
 
     def _assign_name(self, node: ast.AST, name: str, value: ReadValue) -> None:
         known, depth = self.names.get(name), self.depth

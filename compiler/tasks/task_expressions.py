@@ -26,6 +26,7 @@ from penstock.compiler.tasks.tree import (
     When,
     walk,
 )
+from penstock.compiler.tasks.value_indices import ChosenPlace, ValueIndices
 from penstock.compiler.tasks.values import (
     Condition,
     ReadValue,
@@ -39,7 +40,7 @@ _MOST_CHOICES = 256
 _Read = TypeVar("_Read")
 
 
-class TaskExpressions(Expressions):
+class TaskExpressions(ValueIndices):
     """Expressions of one instance. What its place decides is noted."""
 
     def __init__(self, source: ProgramText, program: TaskProgram, task: TaskDef, place: tuple[int, ...]) -> None:
@@ -207,17 +208,24 @@ class TaskExpressions(Expressions):
     def indexed(self, node: ast.Subscript, found: ReadValue) -> ReadValue:
         if not isinstance(found, Memory):
             return super().indexed(node, found)
-        index, block, kept = self._index(node, found)
-        kind = TileKind(found.dtype, kept)
-        name = self._temporary()  # loads happen in the order of the text, as gets do
-        self.out.append(Assign(name, Fetch(found, index, block, kind, node)))
-        return Var(name, kind)
+        index, block, kept, place = self._index(node, found)
+        loaded = self._loaded(node, found, index, block, kept)
+        return loaded if place is None else self.picked(node, loaded, place)
+
+    def _loaded(
+        self, node: ast.AST, memory: Memory, index: tuple[Affine, ...], block: tuple[int, ...], kept: tuple[int, ...]
+    ) -> Expr:
+        """A block as it is here: loads happen in the order of the text, as gets do."""
+        return self.kept_now(Fetch(memory, index, block, TileKind(memory.dtype, kept), node))
+
+    def kept_now(self, value: Expr) -> Var:
+        name = self._temporary()
+        self.out.append(Assign(name, value))
+        return Var(name, value.kind)
 
     def whole(self, node: ast.AST, memory: Memory) -> Expr:
-        name, kind = self._temporary(), TileKind(memory.dtype, memory.shape)
         start = (Affine(0),) * len(memory.shape)
-        self.out.append(Assign(name, Fetch(memory, self._shifted(memory, start), memory.shape, kind, node)))
-        return Var(name, kind)
+        return self._loaded(node, memory, self._shifted(memory, start), memory.shape, memory.shape)
 
     def _shifted(self, memory: Memory, index: Sequence[Affine]) -> tuple[Affine, ...]:
         if not memory.is_tensor:
@@ -230,16 +238,25 @@ class TaskExpressions(Expressions):
 
     def _index(
         self, node: ast.Subscript, memory: Memory
-    ) -> tuple[tuple[Affine, ...], tuple[int, ...], tuple[int, ...]]:
-        """Where a block begins, its extents, and the shape that is left when plain indices are gone."""
+    ) -> tuple[tuple[Affine, ...], tuple[int, ...], tuple[int, ...], ChosenPlace | None]:
+        """Where a block begins, its extents, the shape that is left when plain indices are gone; along which of its
+        dims a value chooses."""
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if len(items) > len(memory.shape):
             raise self.error(node, f"{len(items)} indices for {memory.dtype}{list(memory.shape)}")
         index: list[Affine] = []
         block: list[int] = []
         kept: list[int] = []
+        place: ChosenPlace | None = None
         for dim, size in enumerate(memory.shape):
             item = items[dim] if dim < len(items) else ast.Slice()
+            if (at := self._value_index(item, memory)) is not None:
+                if place is not None:
+                    raise self.error(
+                        item, "two indices are values", "give the array one dim, and compute its index of both"
+                    )
+                place = self.chosen_place(item, at, len(kept), size, memory.name)
+                item = ast.Slice()
             low, extent = self._range(item, size)
             least, most = low.extremes(self.trips, self.held)
             if least < 0 or most + extent > size:
@@ -252,7 +269,14 @@ class TaskExpressions(Expressions):
             block.append(extent)
             if isinstance(item, ast.Slice):
                 kept.append(extent)
-        return self._shifted(memory, index), tuple(block), tuple(kept)
+        return self._shifted(memory, index), tuple(block), tuple(kept), place
+
+    def _value_index(self, item: ast.expr, memory: Memory) -> Expr | None:
+        """An index of an array of the task that is known in the run alone."""
+        if memory.is_tensor or isinstance(item, ast.Slice):
+            return None
+        found = self._settle(item, lambda e, n: e.value(n))
+        return found if isinstance(found, RUNTIME) else None
 
     def _range(self, item: ast.expr, size: int) -> tuple[Affine, int]:
         def read(e: Expressions, node: ast.expr) -> ReadValue:
@@ -263,8 +287,8 @@ class TaskExpressions(Expressions):
             if isinstance(at, bool) or not isinstance(at, int | Affine):
                 raise self.error(
                     item, f"the index is {self.say(at)}",
-                    "indices are sums of counters and numbers; to choose by a value, compare it with each place: "
-                    "x = stack([where(at == k, new, x[k]) for k in range(N)])",
+                    "indices of tensors are sums of counters and numbers: load it into an array of the task, and let "
+                    "the value choose there",
                 )  # fmt: skip
             return as_affine(at + size if isinstance(at, int) and at < 0 else at), 1
         if item.step is not None:

@@ -51,6 +51,12 @@ def _by_sides(x: Array) -> Array:
     return np.where(x[0] > x[1], first, np.where(x[0] < -9, -1, 2 * x[1]))
 
 
+def _chosen(rows: Array, at: Array) -> Array:
+    """Of each row the element at its index, 0 where there is none."""
+    inside = (at >= 0) & (at < rows.shape[1])
+    return np.where(inside, rows[np.arange(len(rows)), np.where(inside, at, 0)], 0)
+
+
 LINES: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "B[i, :] = int32(x)": ("cast", lambda a: a),
     "B[i, :] = x * x - 3": ("arithmetic", lambda a: a * a - 3),
@@ -84,6 +90,10 @@ LINES: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "u: int32 = x[0]\nold = [u, x[1]]\nu = 7\nfor y in old:\n    u += y\nB[i, :] = 0 * x + (u - 3 * old[0])": (
         "a list of values", lambda a: np.repeat(7 + a[:, 1:2] - 2 * a[:, :1], 8, axis=1)
     ),
+    "y: int32 = 0\ny = x[x[0] & 7] - x[(x[1] >> 3) + 2]\nB[i, :] = 0 * x + y": (
+        "an element chosen by a value", lambda a: np.repeat((_chosen(a, a[:, 0] & 7) - _chosen(a, (a[:, 1] >> 3) + 2))
+                                                            [:, None], 8, axis=1)
+    ),
     IF_ON_VALUES: ("if on values", lambda a: np.repeat(_by_sides(a.T)[:, None], 8, axis=1)),
 }  # fmt: skip
 
@@ -110,6 +120,34 @@ def test_arrays_and_loops_that_follow_each_other() -> None:
         return np.stack([a[3], a[2], a[2] + 2, a[3] + 2])
 
     both(PROGRAM.format(body=body), wanted)
+
+
+def test_a_memory_whose_index_is_a_value() -> None:
+    """Read, changed and stored in one round; of two dims; only where a value says so; and a table of five."""
+    body = """
+        table: int32[5] = (3, 1, 4, 1, 5)
+        seen: int32[3, 6] = 1
+        for i in range(4):
+            x = s.get()
+            seen[2, x[0] & 7] += 10
+            if x[1] > 0:
+                seen[x[0] & 3, 1] = table[x[2] & 7]
+            B[i, :] = 0 * x + (100 * seen[1, 1] + seen[2, x[0] & 7])
+"""
+
+    def wanted(a: Array) -> Array:
+        table, seen, rows = [3, 1, 4, 1, 5, 0, 0, 0], np.ones((3, 6), np.int32), list[Array]()
+        for x in a:
+            at, row = x[0] & 7, x[0] & 3
+            if at < 6:
+                seen[2, at] += 10
+            if x[1] > 0 and row < 3:
+                seen[row, 1] = table[x[2] & 7]
+            rows.append(0 * x + 100 * seen[1, 1] + (seen[2, at] if at < 6 else 0))
+        return np.stack(rows)
+
+    for seed in range(3):
+        both(PROGRAM.format(body=body), wanted, seed)
 
 
 def test_a_condition_keeps_an_index_where_it_belongs() -> None:
@@ -139,10 +177,10 @@ def test_a_condition_keeps_an_index_where_it_belongs() -> None:
     both(PROGRAM.format(body=body), wanted)
 
 
-def both(text: str, wanted: Callable[[Array], Array]) -> None:
+def both(text: str, wanted: Callable[[Array], Array], seed: int = 0) -> None:
     """The text, and the streams that it becomes, answer as NumPy does."""
     network = read(text)
-    inputs = drawn(network)
+    inputs = drawn(network, seed)
     answer = wanted(inputs["A"].astype(np.int32))
     np.testing.assert_array_equal(answered(network, inputs), answer)
     module = write_instances(network, network.instances, Design("ecp5-85k", 100.0, {}))

@@ -81,6 +81,18 @@ WRONG = {
     "an unknown name": (LOAD.replace("A[i]", "a[i]") + STORE, "'a' is not defined", "a[i]"),
     "try_get": (LOAD + STORE.replace("s.get", "s.try_get"), "try_get is not supported", "s.try_get"),
     "a table that depends on data": (LOAD.replace("A[i]", "A[A[i]]") + STORE, "the index is", "A[i]"),
+    "a value that chooses among too many": (
+        LOAD + STORE.replace("for i", "kept: int32[300] = 0\n        for i").replace("B[i] =", "kept[s.get()] +="),
+        "a value chooses among 300 places of kept", "kept[s.get()]",
+    ),
+    "an index that is no whole number": (
+        LOAD + STORE.replace("for i", "kept: int32[9] = 0\n        for i").replace("B[i] =", "kept[float32(1)] ="),
+        "the index is a value of type float32", "kept[float32",
+    ),
+    "two indices that are values": (
+        LOAD + STORE.replace("for i", "x: int32 = 1\n        kept: int32[9, 9] = 0\n        for i")
+        .replace("B[i] =", "kept[x, x] ="), "two indices are values", "kept[x, x]",
+    ),
     "a sum that begins as a number": (
         LOAD + "\n    @task\n    def store():\n        x = 0\n        for i in range(8):\n            x += s.get()\n"
         "            B[i] = x", "is a number before the loop", "x += s.get()",
