@@ -98,10 +98,22 @@ class Arithmetic(TileValues):
         return self.names[node.id]
 
     def _tuple(self, node: ast.Tuple) -> ReadValue:
-        return tuple(self.value(item) for item in node.elts)
+        return self._bounded(node, tuple(self.value(item) for item in node.elts))
 
     def _list(self, node: ast.List) -> ReadValue:
-        return tuple(self.value(item) for item in node.elts)
+        return self._bounded(node, tuple(self.value(item) for item in node.elts))
+
+    def _bounded(self, node: ast.AST, items: tuple[ReadValue, ...]) -> ReadValue:
+        """Lists of lists, each made of the one before, grow without end in a few lines."""
+        count, left = 0, list(items)
+        while left:
+            one = left.pop()
+            count += 1
+            if count > MOST_LANES:
+                raise self.error(node, "too many values in a list", "loop over parts of it", f"at most {MOST_LANES}")
+            if isinstance(one, tuple):
+                left.extend(one)
+        return items
 
     def _generatorexp(self, node: ast.GeneratorExp) -> ReadValue:
         return self._listcomp(node)
@@ -158,7 +170,7 @@ class Arithmetic(TileValues):
         if isinstance(left, Affine | Remainder) or isinstance(right, Affine | Remainder):
             return self._affine(node, name, left, right)
         if isinstance(left, tuple) and isinstance(right, tuple) and name == "add":
-            return left + right
+            return self._bounded(node, left + right)
         if not isinstance(left, int | float) or not isinstance(right, int | float):
             raise self.error(node, f"cannot compute with {self.say(left)} and {self.say(right)}")
         if name in ("pow", "shl") and (abs(right) > 64 or abs(left) > 1 << 32):

@@ -39,6 +39,8 @@ MOST_ROUNDS = 1 << 30
 """Of one loop: its counter is a C++ int."""
 _MOST_UNROLLED = 4096
 _DEEPEST = 32
+_CALL = 8
+"""What a call of a function counts as, in statements."""
 _FILL_LANES = 64
 
 
@@ -73,12 +75,17 @@ class _Elaborator(TaskConditions):
 
     def _statements(self, body: Sequence[ast.stmt]) -> None:
         for one in body:
-            self.count += 1
-            if self.count > MOST_STATEMENTS:
-                raise self.error(
-                    one, "too many statements", "loop with range() instead of unroll()", f"at most {MOST_STATEMENTS}"
-                )
+            self._count(one)
             self._statement(one)
+
+    def _count(self, node: ast.AST, times: int = 1) -> None:
+        """Of statements and calls of functions, written out, there is a limit."""
+        self.count += times
+        if self.count > MOST_STATEMENTS:
+            raise self.error(
+                node, "too many statements", "loop with range() instead of unroll(), and call functions that do not "
+                "call others several times", f"at most {MOST_STATEMENTS}, with functions written out",
+            )  # fmt: skip
 
     def _statement(self, node: ast.stmt) -> None:
         match node:
@@ -341,6 +348,7 @@ class _Elaborator(TaskConditions):
             raise self.error(node, f"{function.node.name} takes {len(given.args)} arguments")
         if self.calls > _DEEPEST:
             raise self.error(node, "functions are nested too deeply", limit=f"at most {_DEEPEST}")
+        self._count(node, _CALL)
         values = [self.value(one) for one in node.args]
         outer_names, outer_kinds, indexed = self.names, self.kinds, self.indexed_names
         written = self.written_names

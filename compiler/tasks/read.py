@@ -305,6 +305,9 @@ class _Reader:
         args = node.args
         if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs:
             raise self.source.error(node, "plain arguments only", "leave out *, ** and /")
+        for position, one in enumerate(args.args):
+            if one.arg in [before.arg for before in args.args[:position]]:
+                raise self.source.error(one, f"there is an argument {one.arg!r} already", "give it a name of its own")
 
     def _decorated(self, node: ast.FunctionDef, word: str) -> ast.expr | None:
         for decorator in node.decorator_list:

@@ -10,6 +10,7 @@ from penstock.compiler.errors import PenstockError
 
 CODE = "bad-task-program"
 MOST_BYTES = 1 << 18
+_DEEPEST = 128
 MOST_NODES = 40_000
 MODULE = "penstock.tasks"
 
@@ -44,12 +45,26 @@ class ProgramText:
                 code=CODE, what=f"this cannot be read as Python: {error}", where=self.name,
                 hint="nest less deeply, and leave out null bytes",
             ) from None  # fmt: skip
+        self._check_depth(tree)
         if sum(1 for _ in ast.walk(tree)) > MOST_NODES:
             raise PenstockError(
                 code=CODE, what="the program is too long", where=self.name, limit=f"at most {MOST_NODES} words",
                 hint="let loops and grids repeat",
             )  # fmt: skip
         return tree
+
+    def _check_depth(self, tree: ast.AST) -> None:
+        """Whoever walks the tree goes down once a level."""
+        left: list[tuple[ast.AST, ast.AST, int]] = [(tree, tree, 0)]
+        while left:
+            node, placed, depth = left.pop()
+            placed = node if hasattr(node, "lineno") else placed
+            if depth > _DEEPEST:
+                raise self.error(
+                    placed, "expressions or conditions are nested too deeply",
+                    "give parts of them names, add lists up with sum(), or loop", f"at most {_DEEPEST} levels",
+                )  # fmt: skip
+            left += [(one, placed, depth + 1) for one in ast.iter_child_nodes(node)]
 
     def error(self, node: ast.AST, what: str, hint: str = "", limit: str = "") -> TaskError:
         """The error at a place of the tree."""

@@ -170,6 +170,12 @@ class TaskExpressions(ValueIndices):
         found = self.value(index)
         self.settling = before
         items = found if isinstance(found, tuple) else (found,)
+        if any(isinstance(one, RUNTIME) for one in items):
+            raise self.error(
+                node, f"which of {stream.name} is meant would depend on a value",
+                "put into each of them in every round, with a token that says whether it counts",
+                "the task at the other end of a stream is known before a run",
+            )  # fmt: skip
         bindings = {k: v for k, v in bound(self.names, index).items() if k not in self.places}
         counters = sorted({loop for one in items if isinstance(one, Affine) for loop, _ in one.terms})
         if prod(self.trips[loop] for loop in counters) > _MOST_CHOICES:

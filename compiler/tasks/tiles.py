@@ -26,6 +26,7 @@ from penstock.compiler.tasks.values import (
 )
 
 MOST_LANES = 1 << 14
+_BITS = 32
 LARGEST_FLOAT = 3.4028234663852886e38
 """Of float32."""
 RUNTIME = (Const, Var, Fetch, Apply, Shuffle, Join, Fold)
@@ -52,6 +53,8 @@ class TileValues:
                 return f"the stream {value.name}"
             case Builtin():
                 return f"the word {value.name}"
+            case tuple():
+                return f"a list of {len(value)} values"
             case _ if isinstance(value, RUNTIME):
                 return f"a value of type {value.kind}"
             case _:
@@ -142,6 +145,8 @@ class TileValues:
 
     def apply(self, node: ast.AST, op: str, values: list[ReadValue]) -> Expr:
         """An operation on values, each lane by itself; the smaller shape is repeated."""
+        if op in ("shl", "shr") and isinstance(by := values[1], int) and not 0 <= by < _BITS:
+            raise self.error(node, f"a shift by {by}", "shift by fewer bits", f"0 to {_BITS - 1}")
         if op in ("mul", "shl", "shr") and any(self._is_fixed(value) for value in values):
             return self._scaled(node, op, values)
         args = self._alike(node, values, widen=op not in ("and", "or", "xor"))

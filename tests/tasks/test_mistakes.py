@@ -93,6 +93,29 @@ WRONG = {
         LOAD + STORE.replace("for i", "x: int32 = 1\n        kept: int32[9, 9] = 0\n        for i")
         .replace("B[i] =", "kept[x, x] ="), "two indices are values", "kept[x, x]",
     ),
+    "a stream chosen by a value": (
+        LOAD + STORE.replace("B[i] = s.get()", "x = s.get()\n            t[x].put(1)"),
+        "which of t is meant would depend on a value", "t[x].put",
+    ),
+    "a shift by more bits than there are": (LOAD.replace("A[i]", "A[i] >> -1") + STORE, "a shift by -1", "A[i] >> -1"),
+    "signs without end": (LOAD.replace("A[i]", "-" * 400 + "A[i]") + STORE, "nested too deeply", "-A[i]"),
+    "conditions without end": (
+        LOAD.replace("s.put(A[i])", "if i == 0:\n                s.put(0)"
+                     + "".join(f"\n            elif i == {k}:\n                s.put(0)" for k in range(300))) + STORE,
+        "nested too deeply", "elif",
+    ),
+    "a list that doubles": (
+        LOAD.replace("for i", "x = (1, 2)\n        " + "x = x + x\n        " * 40 + "for i") + STORE,
+        "too many values in a list", "x = x + x",
+    ),
+    "a list of lists that doubles": (
+        LOAD.replace("for i", "x = (1, 2)\n        " + "x = (x, x)\n        " * 60 + "for i") + STORE,
+        "too many values in a list", "x = (x, x)",
+    ),
+    "two places of one name": (
+        LOAD + STORE + "\n    @task(grid=(2, 2))\n    def f(i, i):\n        pass",
+        "there is an argument 'i' already", "def f(i, i)",
+    ),
     "a sum that begins as a number": (
         LOAD + "\n    @task\n    def store():\n        x = 0\n        for i in range(8):\n            x += s.get()\n"
         "            B[i] = x", "is a number before the loop", "x += s.get()",
@@ -141,6 +164,13 @@ def test_numbers_that_are_none_are_refused_at_their_place(name: str) -> None:
         read(HEAD + LOAD.replace("for i in range(8):", line) + STORE)
     assert said in caught.value.what
     assert line in caught.value.excerpt
+
+
+def test_functions_that_call_others_twice_are_written_out_to_a_limit() -> None:
+    chain = "".join(f"def f{k}(x):\n    return f{k + 1}(x) + f{k + 1}(x)\n\n" for k in range(25))
+    with pytest.raises(PenstockError, match="too many statements") as caught:
+        read(f"{chain}def f25(x):\n    return x\n" + HEAD + LOAD.replace("A[i]", "f0(A[i])") + STORE)
+    assert "return f" in caught.value.excerpt
 
 
 def test_puts_of_a_long_loop_are_counted_without_running_it() -> None:
