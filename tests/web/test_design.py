@@ -288,6 +288,20 @@ def test_elements_are_shown_with_the_instances_that_share_them(client: httpx.Cli
     assert "worker_1&lt;b&gt;" in card
 
 
+def test_parts_of_a_task_program_are_called_tasks(client: httpx.Client, seeder: Seeder) -> None:
+    report = report_of(3, name="work")
+    program, model = seeder.model("systolic", kind="tasks"), seeder.model()
+    of_program, of_model = (
+        client.get(f"/runs/{seeder.finished_run(3, report=report, model=one).id}/design").text
+        for one in (program, model)
+    )
+    for said in ("<h2>{}s</h2>", "Open a {} above", "a {} to open it", "of each {}"):
+        assert said.format("Task" if "<h2>" in said else "task") in of_program
+        assert said.format("Layer" if "<h2>" in said else "layer") in of_model
+    shown = re.sub(r"<script.*?</script>|<[^>]*>", " ", of_program, flags=re.DOTALL)
+    assert not re.search(r"\blayers?\b", shown, flags=re.IGNORECASE)
+
+
 def test_elements_on_a_grid_stand_at_their_places(client: httpx.Client, seeder: Seeder) -> None:
     report = report_of(3)
     report["design"]["elements"] = [
