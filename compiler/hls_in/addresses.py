@@ -100,7 +100,9 @@ def _known_divisor(index: LinearForm, factor: int) -> int:
 
 
 class AddressPlanner:
-    def __init__(self, item: Pipeline | Straight, nodes: Iterable[KernelValue], budget: float) -> None:
+    def __init__(
+        self, item: Pipeline | Straight, nodes: Iterable[KernelValue], budget: float, free: Iterable[KernelArray]
+    ) -> None:
         self.counters = item.counters if isinstance(item, Pipeline) else []
         self.position = {counter: i for i, counter in enumerate(self.counters)}
         self.budget = budget
@@ -108,6 +110,8 @@ class AddressPlanner:
         self.accesses = [
             n for n in nodes if n.op in ("load", "store") and n.array is not None and not n.array.registers
         ]
+        self.cut = {(array, d) for array in free for d in range(len(array.dims)) if self._is_fixed(array, d)}
+        """Dimensions in which the tool cuts a memory wholly on its own account: an access names its piece."""
         self.blocks = self._first_blocks(item)
         self.sums: dict[tuple[object, int], set[object]] = {}
         """The different additions that use a product."""
@@ -116,6 +120,11 @@ class AddressPlanner:
         """Sums that end with an addition of their own."""
         self.dsp = 0
         self.remainders: dict[object, int] = {}
+
+    def _is_fixed(self, array: KernelArray, d: int) -> bool:
+        """Whether all accesses name an index by constants."""
+        met = (_met(node)[1][d].linear for node in self.accesses if node.array is array)
+        return all(linear is not None and not linear.terms for linear in met)
 
     def plan(self) -> AddressPlan:
         whole: dict[KernelValue, _Part] = {}
@@ -180,8 +189,9 @@ class AddressPlanner:
         bits = row.bits + (length - 1).bit_length()
         return _Part(key, max(row.level, column.level), bits, (product, column))
 
-    @staticmethod
-    def _length(array: KernelArray, d: int) -> int:
+    def _length(self, array: KernelArray, d: int) -> int:
+        if (array, d) in self.cut:
+            return 1
         _, factor = array.partition.get(d, ("none", 1))
         return -(-array.dims[d] // factor)
 

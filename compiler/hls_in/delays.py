@@ -93,7 +93,7 @@ class Delays:
             return total
         return max(total, 1) + 1 + bool(quick and slow and self.has_quick(slow[-1]))
 
-    def unit(self, node: KernelValue, quick: bool) -> str | None:
+    def unit(self, node: KernelValue, quick: bool = False) -> str | None:
         """The name of the operator that a node needs, if it is one that is shared."""
         row = self.row(node, quick)
         return f"{row.ops[0]}:{row.bits}:{row.binding}" if row is not None else None

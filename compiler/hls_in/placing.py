@@ -2,7 +2,8 @@
 
 Whoever could start in a cycle does so in the order of what still has to follow; who finds no operator or port free in
 this cycle of the interval waits for the next. Adders of floats follow their parts at once: the tool builds some more of
-them before it makes a pipeline longer.
+them before it makes a pipeline longer. Operators of a cycle of dependences that fills the interval follow each other
+without a gap: such a ring begins when all that it takes in will be there in time, and with places for all of it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from penstock.compiler.hls_in.storage import KernelArray
 @dataclass
 class Placer:
     """`nodes` stand after what they need; `fabric` are adders without DSPs, `cyclic` pairs of them that follow each
-    other in a cycle of dependences, `free` memories that the tool cuts as it likes."""
+    other in a cycle of dependences, `rings` such cycles that have no cycle to spare, `free` memories that the tool cuts
+    as it likes, `more` how many operators of a name are built beyond the least."""
 
     nodes: list[KernelValue]
     ii: int
@@ -31,14 +33,30 @@ class Placer:
     fabric: set[KernelValue]
     cyclic: set[tuple[KernelValue, KernelValue]]
     pipelined: bool
+    rings: list[list[KernelValue]]
     free: set[KernelArray]
+    more: dict[str, int] = field(default_factory=dict[str, int])
     starts: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
     there: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
     """The cycle at whose end a node's value is there, to be kept for those who use it later."""
     ends: list[int] = field(default_factory=list[int])
     units: dict[str, int] = field(default_factory=dict[str, int])
     _taken: Count[tuple[str, int]] = field(default_factory=Count[tuple[str, int]])
+    _held: dict[KernelValue, list[tuple[KernelValue, int]]] = field(
+        default_factory=dict[KernelValue, list[tuple[KernelValue, int]]]
+    )
+    """Of the first of a ring: all of it, and how many cycles later each begins."""
+    _early: dict[tuple[KernelValue, KernelValue], int] = field(
+        default_factory=dict[tuple[KernelValue, KernelValue], int]
+    )
+    """By how many cycles a value may come after the first of a ring, since a later one takes it in."""
+    _kept: set[KernelValue] = field(default_factory=set[KernelValue])
+    """Operators of rings that have begun: their places are taken already."""
     _ports: Count[tuple[KernelArray, Bank, int]] = field(default_factory=Count[tuple[KernelArray, Bank, int]])
+
+    @property
+    def depth(self) -> int:
+        return max(self.ends, default=0) + 1
 
     def place(self) -> None:
         known = set(self.nodes)
@@ -47,10 +65,14 @@ class Placer:
         for node, others in needed.items():
             for other in set(others):
                 users[other].append(node)
-        missing = {node: len(set(others)) for node, others in needed.items()}
         follows = self._follows(users)
+        self._hold_rings(needed, users)
+        missing = {node: len(set(others)) for node, others in needed.items()}
         wanted = Count(name for node in self.nodes if (name := self._unit(node)) is not None)
-        self.units = {name: -(-n // self.ii) if self.pipelined else 1 for name, n in wanted.items()}
+        self.units = {
+            name: min(n, -(-n // self.ii) + self.more.get(name, 0)) if self.pipelined else 1
+            for name, n in wanted.items()
+        }
         ready: dict[KernelValue, Moment] = {}
         heap = [(0, 0.0, -follows[n], i, 0, n) for i, n in enumerate(self.nodes) if not missing[n]]
         number = {node: i for i, node in enumerate(self.nodes)}
@@ -75,7 +97,35 @@ class Placer:
                     moment = max((self._after(other, user, ready) for other in needed[user]), default=(0, 0.0))
                     heappush(heap, (moment[0], moment[1], -follows[user], number[user], 0, user))
 
+    def _hold_rings(
+        self, needed: dict[KernelValue, list[KernelValue]], users: dict[KernelValue, list[KernelValue]]
+    ) -> None:
+        """A ring begins when all that its later operators take in will be there in time."""
+        for ring in self.rings:
+            head, at = ring[0], 0
+            behind = self._behind(head, users) if len(ring) > 1 else set[KernelValue]()
+            self._held[head] = []
+            for node in ring:
+                self._held[head].append((node, at))
+                for other in needed[node] if node is not head else ():
+                    if other not in behind and (other, head) not in self._early:
+                        self._early[other, head] = at
+                        needed[head].append(other)
+                        users[other].append(head)
+                at += self.delays.stages(node, quick=True)
+
+    def _behind(self, head: KernelValue, users: dict[KernelValue, list[KernelValue]]) -> set[KernelValue]:
+        """What needs a node, and the node itself."""
+        found, waiting = {head}, [head]
+        while waiting:
+            more = [user for user in users[waiting.pop()] if user not in found]
+            found.update(more)
+            waiting += more
+        return found
+
     def _after(self, node: KernelValue, user: KernelValue, ready: dict[KernelValue, Moment]) -> Moment:
+        if (node, user) in self._early:
+            return ready[node][0] - self._early[node, user], ready[node][1]
         if (node, user) in self.cyclic and node in self.fabric:
             return self.starts[node] + self.delays.stages(node, quick=True), 0.0
         return ready[node]
@@ -95,7 +145,14 @@ class Placer:
         """Whether the operator or port that a node needs is free in a cycle; it is taken then."""
         slot = at % self.ii if self.pipelined else at
         name = self._unit(node)
-        if name is not None:
+        if node in self._held and name is not None:
+            slots = Count((at + later) % self.ii for _, later in self._held[node])
+            if tries < self.ii and any(self._taken[name, slot] + n > self.units[name] for slot, n in slots.items()):
+                return False
+            for slot, n in slots.items():
+                self._taken[name, slot] += n
+            self._kept.update(one for one, _ in self._held[node])
+        elif name is not None and node not in self._kept:
             if self._taken[name, slot] >= self.units[name] and not (self.pipelined and self.delays.has_quick(node)):
                 return False
             self._taken[name, slot] += 1

@@ -71,7 +71,6 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
         item.__dict__["balanced"] = True
     nodes = _asked_for(item, _ordered([n for n in graph.nodes if n.op != "dead"]))
     target = item.target if isinstance(item, Pipeline) else 1
-    delays.addresses = AddressPlanner(item, nodes, delays.budget).plan()
     limits: list[IiLimit] = []
     fabric: set[KernelValue] = set()
     accesses: dict[KernelArray, list[KernelValue]] = {}
@@ -80,10 +79,11 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
             accesses.setdefault(node.array, []).append(node)
     delays.kept = {array for array, met in accesses.items() if _kept(item, met)}
     cyclic: set[tuple[KernelValue, KernelValue]] = set()
+    rings: list[tuple[int, list[KernelValue]]] = []
     usual = target
     if isinstance(item, Pipeline) and item.counters:
         for cycle in _cycles(item, nodes):
-            found, first = _recurrence(item, cycle, delays, fabric, cyclic)
+            found, first = _recurrence(item, cycle, delays, fabric, cyclic, rings)
             limits, usual = limits + found, max(usual, first)
     free: set[KernelArray] = set()
     if isinstance(item, Pipeline):
@@ -92,12 +92,35 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
         usual = max([usual, *(limit.ii for array, limit in ports.items() if array not in own)])
         free = {array for array in own if ports[array].ii > usual}
         limits += [limit for array, limit in ports.items() if array not in free] + _streams(nodes)
+    delays.addresses = AddressPlanner(item, nodes, delays.budget, free).plan()
     ii = max([target, *(limit.ii for limit in limits)])
     limits = [limit for limit in limits if limit.ii > 1]
-    placer = Placer(nodes, ii, delays, _needs, fabric, cyclic, isinstance(item, Pipeline), free)
-    placer.place()
-    depth = max(placer.ends, default=0) + 1
-    return ScheduledPipeline(ii, depth, limits, placer.units, placer.starts, placer.there, delays.addresses)
+    tight = [ring for latency, ring in rings if latency == ii]
+    names = (delays.unit(node) for node in nodes if not delays.has_quick(node))
+    shared = {name for name in names if name is not None}
+
+    def place(more: int) -> Placer:
+        extra = dict.fromkeys(shared, more)
+        placer = Placer(nodes, ii, delays, _needs, fabric, cyclic, isinstance(item, Pipeline), tight, free, extra)
+        placer.place()
+        return placer
+
+    placer = place(0)
+    if tight and placer.depth > ii:
+        placer = _as_short(placer, place, len(nodes))
+    return ScheduledPipeline(ii, placer.depth, limits, placer.units, placer.starts, placer.there, delays.addresses)
+
+
+def _as_short(least: Placer, place: Callable[[int], Placer], most: int) -> Placer:
+    """Where the least operators cost a turn of the pipeline: so many that it is as short as with any number."""
+    short, ii = place(most).depth, least.ii
+    if -(-least.depth // ii) == -(-short // ii):
+        return least
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if place(middle).depth == short else (middle, high)
+    return place(high)
 
 
 @dataclass(frozen=True)
@@ -224,6 +247,7 @@ def _recurrence(
     delays: Delays,
     fabric: set[KernelValue],
     cyclic: set[tuple[KernelValue, KernelValue]],
+    rings: list[tuple[int, list[KernelValue]]],
 ) -> tuple[list[IiLimit], int]:
     """The bound of one cycle of dependences, and the II with usual adders and words that stay in their memory.
 
@@ -243,6 +267,8 @@ def _recurrence(
         if latency < usual:
             fabric.update(quick)
             cyclic.update(pairwise(slow))
+            if cycle.distance == 1 and quick == (ring := [node for node in slow if node.op != "load"]):
+                rings.append((latency, ring))
     bound = -(-latency // cycle.distance)
     name = cycle.start.array.name if cycle.start.array is not None else "a variable"
     kinds = ", ".join(sorted({n.op for n in slow}))

@@ -9,6 +9,7 @@ import pytest
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.records import Pipeline
+from penstock.compiler.hls_in.schedule import ScheduledPipeline
 from penstock.compiler.hls_in.timed import time_kernel
 
 _PRODUCT = """#include <hls_stream.h>
@@ -110,3 +111,46 @@ def test_a_loop_of_one_counter_keeps_its_remainder(tmp_path: Path) -> None:
       #pragma HLS array_partition variable=a cyclic factor=39
       for (int i = 0; i < 390; i++) a[i] = 0; }"""
     assert _found(tmp_path, text) == (1, 1)
+
+
+def test_a_memory_that_the_tool_cuts_has_the_addresses_of_one_that_a_pragma_cuts(tmp_path: Path) -> None:
+    """2mm by Allo, l_S_k0_0_k0: rows of 190 words are no factor of an address, since each column is a piece."""
+    text = """void top(float in[210], float out[19]) {
+      float b[210][19]; float s[19];
+      for (int k = 0; k < 210; k++) for (int j = 0; j < 19; j++) b[k][j] = in[k] + j;
+      for (int k = 0; k < 210; k++) {
+        #pragma HLS pipeline II=1
+        for (int j = 0; j < 19; j++) s[j] = s[j] + in[k] * b[k][j]; }
+      for (int j = 0; j < 19; j++) out[j] = s[j]; }"""
+    cut = text.replace("float s[19];", "float s[19];\n#pragma HLS array_partition variable=b complete dim=2\n")
+    assert _last_product(tmp_path, text).depth == _last_product(tmp_path, cut).depth
+
+
+def test_rings_share_the_least_adders_and_no_turn_is_lost_for_the_least_multipliers(tmp_path: Path) -> None:
+    """k7mmseq, opt3, node7: sixteen sums of four products, at II 12. csynth binds 4 adders without DSPs, as many as 48
+    additions need, and 11 multipliers, where 64 products need 6."""
+    text = """void top(float a[64][64], float b[64][64], float c[64][64]) {
+      #pragma HLS array_partition variable=a cyclic dim=1 factor=4
+      #pragma HLS array_partition variable=a cyclic dim=2 factor=4
+      #pragma HLS array_partition variable=b cyclic dim=1 factor=4
+      #pragma HLS array_partition variable=b cyclic dim=2 factor=4
+      #pragma HLS array_partition variable=c cyclic dim=1 factor=4
+      #pragma HLS array_partition variable=c cyclic dim=2 factor=4
+      for (int i = 0; i < 16; i++) for (int j = 0; j < 16; j++) for (int k = 0; k < 16; k++) {
+        #pragma HLS pipeline II=1
+        for (int x = 0; x < 4; x++) for (int y = 0; y < 4; y++) for (int z = 0; z < 4; z++) {
+          if (4 * k + z == 0) c[4 * i + x][4 * j + y] = 0;
+          c[4 * i + x][4 * j + y] += a[4 * i + x][4 * k + z] * b[4 * k + z][4 * j + y]; } } }"""
+    found = _last_product(tmp_path, text)
+    assert found.ii == 12
+    assert found.units["arith.addf:32:fabric"] == 4
+    assert found.units["arith.mulf:32:dsp"] == 12
+    assert -(-found.depth // 12) == 2
+
+
+def _last_product(tmp_path: Path, text: str) -> ScheduledPipeline:
+    """The pipeline that multiplies."""
+    path = tmp_path / "kernel.cpp"
+    path.write_text(text)
+    timed = time_kernel(read_kernel(path, "top"), delays_for(1000 / 3.33))
+    return next(found for found in timed.schedules.values() if "arith.mulf:32:dsp" in found.units)
