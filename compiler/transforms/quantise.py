@@ -3,7 +3,7 @@
 Static and symmetric: an activation has one scale, measured on calibration inputs; a weight has one a channel.
 Contractions multiply i8 by i8 or i4 into i32. The elementwise operations between them become integer arithmetic that
 ends in i8 (`fixed_point`); where that is not possible (tanh, exp, ...) they compute in f32 between two conversions.
-The model's results leave as i32 and are scaled by the host.
+The model's results leave as i32 and are scaled by the host; what the next layer reads leaves a second time, as i8.
 Layers that share the accelerator share the activations' scales, which are ranges joined over the layers. Each has its
 own weights, scales of weights, and so multipliers: numbers that differ between layers carry a leading axis of layers.
 """
@@ -20,6 +20,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
 from penstock.compiler.program import Port, Quantisation, Signature
+from penstock.compiler.transforms.answer_twice import answer_twice
 from penstock.compiler.transforms.calibrate import measure_spreads, not_finite
 from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
 from penstock.compiler.transforms.find_masks import find_masks
@@ -46,6 +47,7 @@ class QuantiseIntegers(Rewrite):
 
 def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
     """Rewrites the function, and says how the integers of each new value stand for the old one's numbers."""
+    fed = answer_twice(editor)
     program = editor.snapshot()
     spreads = measure_spreads(program)
     masks = find_masks(editor, spreads)
@@ -54,10 +56,12 @@ def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
         if not np.isfinite(largest):
             raise not_finite(program.name, spreads[value].layer)
     _share_state(editor, ranges)
+    for leaving, entering in fed.items():
+        ranges[leaving] = ranges[entering]
     share_ranges(editor, ranges)
     uneven = {value for value, spread in spreads.items() if spread.uneven}
     rows = find_norm_rows(editor, {value for value, spread in spreads.items() if spread.uneven_rows})
-    state = Quantiser(editor, ranges, masks, uneven, rows, weight_bits)
+    state = Quantiser(editor, ranges, masks, uneven, rows, weight_bits, set(fed))
     _quantise_inputs(state)
     for op in list(editor.block.ops):
         if moves_data(op):

@@ -42,8 +42,9 @@ _RESULT_LEVELS = 1 << 23
 
 def quantise_elementwise(state: Quantiser, op: linalg.GenericOp) -> None:
     returned = all(isinstance(use.operation, func.ReturnOp) for use in op.results[0].uses)
+    returned = returned and op.results[0] not in state.fed
     try:
-        if op.results[0] in state.norm_rows:
+        if op.results[0] in state.norm_rows - state.fed:
             raise NotFixedPoint("rows that eight bits would spoil")
         new, code = _in_integers(state, op, returned)
     except NotFixedPoint:
@@ -141,7 +142,7 @@ def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[
         )
     if returned:
         return builder.build(state, result, {}), None
-    if op.results[0] in state.norm_rows or (op.results[0] in state.uneven and _spread_by_readers(op)):
+    if op.results[0] in state.norm_rows - state.fed or (op.results[0] in state.uneven and _spread_by_readers(op)):
         # within the measured range, as eight bits would be: a variance that was rounded to 0 gives 1/sqrt(eps)
         largest = state.ranges[op.results[0]]
         result = _emit(builder, arith.MaximumfOp, result, -largest)

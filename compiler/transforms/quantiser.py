@@ -51,6 +51,8 @@ class Quantiser:
     norm_rows: set[SSAValue] = field(default_factory=set[SSAValue])
     """Old values with rows far below the others that a norm makes like the others again (`find_norm_rows`)."""
     weight_bits: int = 8
+    fed: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Old values that leave for the next call alone, whose input's integers they have."""
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Old value to new value."""
     codes: dict[SSAValue, Code | None] = field(default_factory=dict[SSAValue, "Code | None"])

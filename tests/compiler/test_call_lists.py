@@ -19,7 +19,11 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.feeds import feeds_of
 from penstock.compiler.frontend import import_model
 from penstock.compiler.interpreter.call_list import run_list
+from penstock.compiler.interpreter.calls import example_calls, run_calls
+from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline import Lowered, emit, lower, prepare
+from penstock.compiler.program import Quantisation
+from penstock.compiler.runtime.penstock_runtime import Port
 from penstock.compiler.runtime.penstock_runtime.calls import CallLists, LaidOut
 from penstock.compiler.simulator.call_list import cycles_of_list
 from penstock.compiler.simulator.rules import OPEN_RTL
@@ -27,6 +31,7 @@ from penstock.profiling.csim import FLAGS, find_compiler
 from penstock.profiling.network import network_of
 from penstock.profiling.open_rtl.run import simulate_rtl
 from penstock.profiling.simulated import simulate_design
+from penstock.services.jobs.foretelling import run_quantised
 from tests.frontend import held_models
 from tests.rtl.rtl_batch import BOARD, LIBRARY
 
@@ -96,16 +101,44 @@ def test_a_list_of_calls_is_the_layers_one_after_the_other() -> None:
         np.testing.assert_allclose(made[0], answered[0], rtol=1e-5, atol=1e-6)
 
 
+def test_quantised_layers_hand_on_their_own_integers() -> None:
+    """What the model's graph hands from layer to layer as real numbers, and the integers themselves: the same."""
+    program = prepare(import_model(CHAIN), "w8a8")
+    assert feeds_of(program).ports == {1: "tensors_0"}
+    (whole,) = run_calls(program, example_calls(program), lambda one, given: run_quantised(one, [given])[0])
+    assert program.layers is not None
+    ports, sides = program.signature.inputs, program.signature.outputs
+    made = [np.zeros(0), program.quantise_inputs(program.all_inputs(0, program.layers.inputs))[0]]
+    assert ports[0].name == "tensors_0"
+    for number in range(len(program.layers.names)):
+        made = run(program, [made[1].reshape(ports[0].shape), *program.all_inputs(number, program.layers.inputs)[1:]])
+        assert made[1].dtype == np.int8
+    wanted = program.dequantise_outputs([o.reshape(p.shape) for o, p in zip(made, sides, strict=True)])
+    np.testing.assert_array_equal(whole[0], wanted[0])
+
+
+def test_eight_bits_come_through_real_numbers_as_they_were() -> None:
+    numbers = np.arange(-128, 128).astype(np.int8)
+    for scale in (10.0 ** np.random.default_rng(5).uniform(-44, 36, 500)).astype(np.float32):
+        port, there = Port("x", (256,), "int8", float(scale)), Quantisation(float(scale), "int8")
+        np.testing.assert_array_equal(there.quantise(there.dequantise(numbers)), numbers)
+        np.testing.assert_array_equal(port.to_accelerator(port.from_accelerator(numbers)), numbers)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("reference", ["chain#", "between#blocks"])
-def test_the_cpp_runs_a_list_by_one_call_of_its_top(reference: str, tmp_path: Path) -> None:
-    lowered = lowered_of(f"{MODELS}:{reference}")
+@pytest.mark.parametrize(("reference", "quantize"), [("chain#", None), ("between#blocks", None), ("chain#", "w8a8")])
+def test_the_cpp_runs_a_list_by_one_call_of_its_top(reference: str, quantize: str | None, tmp_path: Path) -> None:
+    lowered = lowered_of(f"{MODELS}:{reference}", quantize=quantize)
+    assert lowered.top.fed == {("output_1" if quantize else "output_0"): "tensors_0"}, (
+        "the host has an exact answer too"
+    )
     assert equal(interpreted(lowered), in_cpp(lowered, tmp_path))
 
 
 @pytest.mark.slow
-def test_the_sequencer_of_the_systemverilog_has_the_simulators_cycles() -> None:
-    lowered = lowered_of(CHAIN, "ecp5-85k", 100.0)
+@pytest.mark.parametrize("quantize", [None, "w8a8"])
+def test_the_sequencer_of_the_systemverilog_has_the_simulators_cycles(quantize: str | None) -> None:
+    lowered = lowered_of(CHAIN, "ecp5-85k", 100.0, quantize)
     wanted = interpreted(lowered)
     laid, names = laid_out(lowered)
     memories, fed = memories_of(laid, names), lowered.top.fed
@@ -115,12 +148,15 @@ def test_the_sequencer_of_the_systemverilog_has_the_simulators_cycles() -> None:
     design = emit_rtl(lowered.stream, LIBRARY, lowered.padded.params, calls=len(wanted), slots=slots)
     read = {port.argument or "" for port in design.ports if port.kind == "memory_read"}
     given = {name: memories.get(name, laid.calls) for name in read}
-    run = simulate_rtl(design, given)
-    left = run.outputs[next(iter(fed.values()))].reshape(len(wanted) + 1, -1)
-    assert equal([[row] for row in left[1:]], [[made[0].reshape(-1)] for made in wanted])
+    simulated = simulate_rtl(design, given)
+    left = simulated.outputs[next(iter(fed.values()))].reshape(len(wanted) + 1, -1)
+    assert equal([[row] for row in left[1:]], [[made[-1].reshape(-1)] for made in wanted])
+    if quantize:
+        exact = simulated.outputs["output_0"].reshape(len(wanted), -1)
+        assert equal([[row] for row in exact], [[made[0].reshape(-1)] for made in wanted])
     one = simulate_design(network_of(lowered.top, LIBRARY), BOARD, 100.0).latency
     cycles = cycles_of_list(one, len(wanted), len(lowered.top.moved), OPEN_RTL, 1)
-    assert run.done[0] + 1 == cycles.total
+    assert simulated.done[0] + 1 == cycles.total
 
 
 def frames(lowered: Lowered) -> list[list[Array]]:

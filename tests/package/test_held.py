@@ -13,6 +13,7 @@ from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.arrays import Array
 from penstock.compiler.frontend import import_model
+from penstock.compiler.interpreter.calls import example_calls, run_calls
 from penstock.compiler.package import collect_package, write_folder
 from penstock.compiler.pipeline import Lowered, emit, lower, prepare
 from penstock.compiler.runtime import penstock_runtime
@@ -21,6 +22,7 @@ from penstock.compiler.runtime.penstock_runtime.layout import from_memory, to_me
 from penstock.compiler.runtime.penstock_runtime.state import State, States
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.jobs.check import Checked, check_design
+from penstock.services.jobs.foretelling import run_quantised
 from tests.frontend import held_models
 from tests.package import hand_made
 from tests.rtl.rtl_batch import Core, build, check_whole
@@ -126,6 +128,26 @@ def test_a_session_answers_as_pytorch_does_call_after_call(
                     accelerator.run(x.numpy())
             if session == 0:
                 accelerator.reset()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reference", ["chain#", "between#blocks", "decoder#"])
+def test_quantised_layers_by_one_start_answer_as_layers_one_by_one_and_as_their_integers(
+    reference: str, tmp_path: Path
+) -> None:
+    lowered, checked = packaged(reference, tmp_path, "w8a8")
+    assert checked.passed, checked.differences()
+    program = lowered.program
+    calls = example_calls(program)
+    wanted = run_calls(program, calls, lambda one, given: run_quantised(one, [given])[0])
+    with penstock_runtime.load(tmp_path / "package") as accelerator:
+        assert accelerator.backend.call_list is not None
+        for _ in range(2):  # by one start, then layer by layer
+            found = [accelerator.run_call(given)[1] for given in calls[: len(wanted)]]
+            for ours, theirs in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+            accelerator.backend.call_list = None
+            accelerator.reset()
 
 
 @pytest.mark.slow
