@@ -130,9 +130,10 @@ attends to every place of its cache: 64 places at [32:32], 512 for longer texts.
 {TOKENS:,} tokens, padded from 50,257) are an accelerator beside it on the same card. A prompt is read two tokens a
 call, and each token that is written is a call that has room for two; in the row *one a call* the accelerator has room
 for one, which takes fewer DSPs, and is nearer to what memory sustains. Embedding and choosing tokens are the host's,
-and not counted; neither is what starting a call takes: the last two columns have
-{START_US:g} µs for each, an assumption. The published designs on FPGAs are W4A8 (DFX: FP16): weights of eight bits are
-twice as many bytes a token, and the more exact arithmetic.
+and not counted; neither is what it sends with a call, nor what starting one takes: the columns *with starts* have
+{START_US:g} µs for each, an assumption. One start runs all layers of a call by a list, and its sequencer's cycles are
+in them, *modelled*; hosts without lists start every layer (the last column). The published designs on FPGAs are W4A8
+(DFX: FP16): weights of eight bits are twice as many bytes a token, and the more exact arithmetic.
 """
     pictures = "\n".join(f"![{what}](llm-{what.replace(' ', '-')}.svg)" for what, *_ in _WHAT)
     return ["## Table 4: GPT-2 on FPGAs", note, *_lengths(rows, FPGAS), _shares(rows), pictures, ""]
@@ -161,8 +162,10 @@ def _shares(rows: Mapping[str, Row]) -> str:
         "share of bandwidth, %": ("of_run_pct", "simulated"), "while loads run, %": ("bandwidth_pct", "simulated"),
         "share of DSPs' time, % (LUTs multiply too)": ("compute_pct", "simulated"),
         "tokens/J": ("tokens_per_joule", "modelled"),
+        "starts a token": ("starts_a_token", "counted"),
         "first token with starts, ms": ("with_starts_first_ms", "assumed"),
         "latency with starts, ms": ("with_starts_latency_ms", "assumed"),
+        "latency, a start a layer, ms": ("each_started_latency_ms", "assumed"),
     }  # fmt: skip
     body = [
         [_title(name), *(_said(rows.get(name, {}), figure, kind) for figure, kind in columns.values())]

@@ -105,6 +105,7 @@ def row_of(name: str) -> Mapping[str, Value]:
     if name.startswith("compile/"):
         return {"evidence": WALL_CLOCK, **compile_block(model)}
     from benchmarks.searched import TRIALS, Searched  # after the compile rows: it loads the whole search
+    from penstock.compiler.feeds import feeds_of
     from penstock.compiler.frontend import import_model
     from penstock.compiler.pipeline import prepare
 
@@ -116,6 +117,8 @@ def row_of(name: str) -> Mapping[str, Value]:
     reason = {} if found.cycles is not None else {"reason": "the design deadlocks"}
     return {
         "evidence": "simulated", "model": _without_folders(model),
+        "by_list": bool(feeds_of(program).ports),
+        "memories": len(program.signature.inputs) + len(program.signature.outputs),
         "quantize": QUANTISED, "limits": ", ".join(limits_of(name)), **found.figures, **reason,
         "cpu_s": round(time.process_time() - began, 1),
     }  # fmt: skip

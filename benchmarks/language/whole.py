@@ -1,12 +1,13 @@
 """GPT-2-medium as a whole, of its parts: what texts take on one card, and on several.
 
 A prompt is read `chunk` tokens a call of all layers; then each token that is written is a call, with room for more. The
-head is wanted once a token that is written.
-All of these lie on the card together: each was found under its share of it (`SHARES` in `part.py`).
+head is wanted once a token that is written. All of these lie on the card together: each was found under its share of it (`SHARES` in `part.py`).
 
 Cycles are simulated, of a call that attends to every place of the cache, so a text's first tokens take as long as its
 last. Embedding and choosing tokens are the host's and no part of it, and neither is what the runtime takes to start a
-call: `with_starts_` figures count `START_US` for each, an assumption.
+call: `with_starts_` figures count `START_US` for each, an assumption. Where one start runs all layers (`by_list`), it
+is counted once for them, with the sequencer's cycles, which are modelled; `each_started_` figures are of hosts that
+start every layer.
 """
 
 from __future__ import annotations
@@ -17,9 +18,13 @@ from math import ceil
 from benchmarks.language.cards import CODING, EXCHANGES, GBIT_S, HOP_US, cut, exchange_ms, transfer_ms
 from benchmarks.language.published import DFX_CARDS, FAMILIES, FPGAS, TEXTS, PublishedText
 from benchmarks.registry import Value
+from penstock.compiler.schedule import load_library
+from penstock.compiler.simulator import VITIS
+from penstock.compiler.simulator.call_list import cycles_of_list
 
 Row = Mapping[str, Value]
 START_US = 5.0
+READ_LATENCY = load_library("vitis-ultrascale-plus", 300.0).memory.external_load_latency
 LAYERS, WIDTH = FAMILIES["gpt2"].layers, FAMILIES["gpt2"].width
 _NO_FIGURES = PublishedText()
 
@@ -52,20 +57,38 @@ def text_row(row: Row, head: Row, tokens: int, chunk: int) -> Row:
         return {**row, **lengths, "reason": reason, **rivals}
     reads, writes = ceil(tokens / chunk), tokens - 1
     first, each = reads * LAYERS * layer_ms + head_ms, LAYERS * layer_ms + head_ms
-    starts, bound = 1e-3 * START_US, LAYERS * bound_ms(row)
+    latency, starts, start, bound = (
+        first + writes * each,
+        1e-3 * START_US,
+        1e-3 * _start_us(row),
+        LAYERS * bound_ms(row),
+    )
     joules = 1e-6 * (LAYERS * (number(row, "energy_uj") or 0.0) + (number(head, "energy_uj") or 0.0))
     return {
         **row, **lengths,
         "layer_ms": round(layer_ms, 5), "head_ms": round(head_ms, 5),
-        "first_ms": round(first, 3), "latency_ms": round(first + writes * each, 3),
+        "first_ms": round(first, 3), "latency_ms": round(latency, 3),
         "tokens_per_second": round(1e3 / each, 1),
-        "with_starts_first_ms": round(first + (reads * LAYERS + 1) * starts, 3),
-        "with_starts_latency_ms": round(first + writes * each + ((reads + writes) * LAYERS + tokens) * starts, 3),
-        "start_us_assumed": START_US,
+        "with_starts_first_ms": round(first + reads * start + starts, 3),
+        "with_starts_latency_ms": round(latency + (reads + writes) * start + tokens * starts, 3),
+        "each_started_latency_ms": round(latency + ((reads + writes) * LAYERS + tokens) * starts, 3),
+        "start_us_assumed": START_US, "starts_a_token": 1 + (1 if row.get("by_list") else LAYERS),
+        "list_overhead_us": round(_sequencer_us(row), 2) if row.get("by_list") else None,
         "bound_first_ms": round(reads * bound, 3), "bound_latency_ms": round((reads + writes) * bound, 3),
         "tokens_per_joule": round(1 / joules, 1) if joules else None,
         **_together(row, head), **rivals,
     }  # fmt: skip
+
+
+def _start_us(row: Row) -> float:
+    """What starting all layers of a call takes."""
+    return START_US + _sequencer_us(row) if row.get("by_list") else LAYERS * START_US
+
+
+def _sequencer_us(row: Row) -> float:
+    """What the sequencer of a list of all layers takes besides them."""
+    cycles = cycles_of_list(0, LAYERS, int(number(row, "memories") or 0), VITIS, READ_LATENCY).overhead
+    return cycles / (number(row, "clock_mhz") or 1.0)
 
 
 def bound_ms(row: Row) -> float:

@@ -46,7 +46,7 @@ _PARTS = (0.75, 0.5, 0.25, 0.1)
 
 
 def may_fit_otherwise(figures: DesignFigures, limits: Resources) -> bool:
-    """Whether a design lacks memories, or LUTs that its FIFOs may do without, and may not with these built otherwise."""
+    """Whether a design lacks memories, or LUTs that FIFOs may do without, and may not with these built otherwise."""
     used = figures.resources
     over = used.share_of(limits)
     in_fifos = sum(channel.resources.lut for channel in figures.channels) / 2 / max(1, limits.lut)

@@ -15,7 +15,7 @@ from benchmarks.language.cards import cut, exchange_ms, transfer_ms
 from benchmarks.language.part import TEXTS as OWN_TEXTS
 from benchmarks.language.part import names
 from benchmarks.language.published import TEXTS
-from benchmarks.language.whole import LAYERS, text_row
+from benchmarks.language.whole import LAYERS, START_US, text_row
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYER = {"part": "layer", "name": "layer/64", "cycles": 5000, "clock_mhz": 250.0, "bound_cycles": 4000.0,
@@ -35,6 +35,20 @@ def test_a_text_is_calls_of_all_layers_and_a_head_a_token_that_is_written() -> N
     assert row["dsp_together"] == 1500
     assert row["streamtensor_latency_ms"] == TEXTS["streamtensor"][32].latency_ms
     assert (row["codo_first_ms"], text_row(LAYER, HEAD, 256, 4)["codo_first_ms"]) == (20.4, None)
+
+
+def test_all_layers_of_a_token_are_one_start_where_they_feed_each_other() -> None:
+    alone, row = (text_row({**LAYER, "by_list": by_list, "memories": 30}, HEAD, 32, 4) for by_list in (False, True))
+    assert (alone["starts_a_token"], row["starts_a_token"]) == (LAYERS + 1, 2)
+    sequencer = (LAYERS * (30 + 63 + 4) + 64 + 1) / 250.0  # cycles: read latency 64, a word each, and gaps
+    assert (alone["list_overhead_us"], row["list_overhead_us"]) == (None, pytest.approx(sequencer, abs=0.01))
+    calls, latency = 8 + 31, float(str(row["latency_ms"]))
+    assert row["with_starts_latency_ms"] == pytest.approx(
+        latency + 1e-3 * (calls * (START_US + sequencer) + 32 * START_US), abs=0.001
+    )
+    each = latency + 1e-3 * START_US * (calls * LAYERS + 32)
+    assert alone["with_starts_latency_ms"] == alone["each_started_latency_ms"] == row["each_started_latency_ms"]
+    assert row["each_started_latency_ms"] == pytest.approx(each, abs=0.001)
 
 
 def test_cards_share_layers_as_evenly_as_they_can() -> None:
