@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from math import inf, prod, sqrt
+from math import inf, lcm, prod, sqrt
 
 from xdsl.ir import OpResult
 
@@ -29,6 +29,7 @@ from penstock.dse.lanes.mixing import (
     slowest_running_sum,
 )
 from penstock.dse.lanes.neighbours import leader_of, shared_dims
+from penstock.dse.lanes.rows import NOT_BLOCKED, block_of, row_dims
 from penstock.dse.lanes.stores import Stores, large_operands, passing_by, stands_still, walked_frames
 from penstock.dse.lanes.walks import KernelWalk, kernel_design, walks_of, walks_of_one, with_some_lanes
 
@@ -47,7 +48,8 @@ class Fitter:
     Layers in `fixed` are as somebody decided; the others have at most `most_lanes` together, beside those that
     elementwise kernels take from their leaders, no tile above `largest_tile` but those with more lanes, and no more
     operators in one kernel than `one` holds. Kernels that run `in_turn`, since each needs all that the one before it
-    makes, are not to keep up with each other: the sum of their times counts.
+    makes, are not to keep up with each other: the sum of their times counts. With `rows`, what meets the same weights
+    again does so in blocks of at most so many rows.
     """
 
     graph: Graph
@@ -62,6 +64,7 @@ class Fitter:
     one: Resources | None = None
     known: KnownLanes = field(default_factory=KnownLanes, compare=False, repr=False)
     in_turn: bool = False
+    rows: int = NOT_BLOCKED
 
     def kernels(
         self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes = NO_PADDING, luts: int | None = None
@@ -312,14 +315,33 @@ class Fitter:
                 kernels[op.layer] = kernel_design(
                     op, self.trips(op, sizes), unroll, walks[op.layer], rest, self.weights.at(op.layer), bindings,
                     self.largest_tile, large, bool(large) or op.layer in self._brought,
+                    self._block(op, self.trips(op, sizes), unroll, walk),
                 )  # fmt: skip
                 continue
             made, dims = kernels[leader.layer], shared_dims(op, leader)
             rank = range(len(op.trips))
-            tile = tuple(made.tile[dims[d]] for d in rank)
+            tile = tuple(lcm(made.tile[dims[d]], unroll[d]) for d in rank)
             order = tuple(sorted(rank, key=lambda d: made.order.index(dims[d])))
             kernels[op.layer] = KernelDesign(tile, unroll, order, self.weights.at(op.layer), bindings)
         return kernels
+
+    def _block(
+        self, op: TensorOp, trips: Sequence[int], unroll: Sequence[int], walk: KernelWalk
+    ) -> tuple[int, int] | None:
+        """The dim of which a kernel walks blocks, and their steps. What meets no weights does if rows are outermost."""
+        dim = self._rows.get(op.layer)
+        if dim is None or (op.layer not in self.large and walk.outer[:1] != (dim,)):
+            return None
+        return dim, block_of(self.rows, trips[dim], unroll[dim])
+
+    @cached_property
+    def _rows(self) -> Mapping[str, int]:
+        return row_dims(self.graph, self.dims, self.large) if self.rows else {}
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether any kernel meets large weights again, with rows that can pass in blocks."""
+        return bool(self.large.keys() & row_dims(self.graph, self.dims, self.large))
 
     def _mixed(self, op: TensorOp, walk: KernelWalk, lanes: Lanes, changes: Changes) -> dict[str, str]:
         """What a kernel's record says of its operators, some of which are changed."""

@@ -85,14 +85,20 @@ def kernel_design(
     largest_tile: int | None = None,
     large: Sequence[int] = (),
     whole_words: bool = False,
+    rows: tuple[int, int] | None = None,
 ) -> KernelDesign:
     """The design record of a walk. A partial sum rests for at least `rest` iterations before it is added to again.
 
     With `largest_tile` dims are not walked whole inside the outermost ones, but in tiles up to that size. Of a
     `large` tensor that external memory brings, other dims than its own are innermost, so that it passes evenly, and
     once. For `whole_words` so many partial sums rest that words, of powers of two, can be of as many ports as needed.
+    With `rows`, a dim and how many steps, these are innermost, block after block inside the slow dims.
     """
     steps = [trip // lanes for trip, lanes in zip(trips, unroll, strict=True)]
+    if rows is not None:
+        tile = tuple(lanes * (rows[1] if d == rows[0] else 1) for d, lanes in enumerate(unroll))
+        order = dict.fromkeys((*walk.outer, rows[0], *range(len(steps))))
+        return KernelDesign(tile, tuple(unroll), tuple(order), weights, bindings)
     inside = [1 if d in walk.outer else count for d, count in enumerate(steps)]
     if largest_tile is not None:
         inside = [

@@ -18,7 +18,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.lanes.neighbours import follow
-from penstock.dse.search.outside import fed_otherwise, run_ahead, shared_out, striped
+from penstock.dse.search.outside import fed_otherwise, in_blocks, run_ahead, shared_out, striped
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.worth import PassedOver, State, Worth, rank_of
 from penstock.dse.space.external import STRIPES
@@ -164,6 +164,7 @@ class _Descent:
             self._capped, lambda best: self._other_multipliers(best.params),
             *(lambda best, moves=moves: moves(self.choices, best.params) for moves in (shared_out, run_ahead, striped)),
             lambda best: [{**best.params, **self.fitting.streamed_first()}], self._regrouped,
+            lambda best: in_blocks(self.choices, best.params),
         ]  # fmt: skip
         kinds = (self._small_moves, self._other_walks, self._small_moves)
         single = [partial(moves, op) for moves in kinds for op in self.leading]
@@ -171,7 +172,7 @@ class _Descent:
             best = self._in_turn([partial(self._anchors, op) for op in self.leading], best)
         for _ in range(rounds):
             before = best
-            best = self._in_turn([*whole, *single, self._resized], best)
+            best = self._in_turn([*whole, *single, self._padded, self._smaller], best)
             if best is before:
                 break
         return best
@@ -374,10 +375,6 @@ class _Descent:
         most = None if self.kernels <= _FEW_KERNELS else _PADDINGS_OF_MANY
         found = self.fitting.padding(self.space.settings(state), allowance, most)
         return {name: size for name, size in found.items() if size in self.choices.get(name, ())}
-
-    def _resized(self, best: Evaluation) -> Iterator[State]:
-        yield from self._padded(best)
-        yield from self._smaller(best)
 
     def _smaller(self, best: Evaluation) -> Iterator[State]:
         """Less of the limits, for whom the fastest is not the best."""

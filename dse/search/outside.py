@@ -8,7 +8,7 @@ from itertools import product
 from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.search.worth import State
 from penstock.dse.space.external import PREFETCH, STRIPES
-from penstock.dse.space.fitted import IN_TURN
+from penstock.dse.space.fitted import IN_TURN, ROWS
 from penstock.dse.space.tiling import Choices, Value
 
 _FARTHER = 3
@@ -29,6 +29,11 @@ def run_ahead(choices: Choices, params: Mapping[str, Value], *, far: bool = Fals
 def striped(choices: Choices, params: Mapping[str, Value]) -> Iterator[State]:
     """Tensors over half as many banks, or twice as many: what is joined of fewer needs fewer lanes and wires."""
     yield from ({**params, STRIPES: n} for n in _around(choices, params, STRIPES) if n != params[STRIPES])
+
+
+def in_blocks(choices: Choices, params: Mapping[str, Value]) -> Iterator[State]:
+    """Rows in other blocks, or in none: what is made as the next kernel takes it need not wait between them."""
+    yield from ({**params, ROWS: n} for n in choices.get(ROWS, ()) if n != params[ROWS])
 
 
 def fed_otherwise(choices: Choices, params: Mapping[str, Value]) -> list[State]:

@@ -20,6 +20,7 @@ from penstock.dse.lanes.costs import KnownLanes
 from penstock.dse.lanes.factors import useful_factors
 from penstock.dse.lanes.neighbours import flowing
 from penstock.dse.lanes.pacing import MOST_PADDING, NO_PADDING, Fitter, Sizes
+from penstock.dse.lanes.rows import BLOCKS_OF_ROWS, NOT_BLOCKED
 from penstock.dse.lanes.stores import Stores
 from penstock.dse.lanes.walks import FEW, SOME, KernelWalk
 
@@ -29,6 +30,8 @@ SHARES = (1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 55, 70, 85, 100)
 """Percent of the limits on DSPs and LUTs: smaller designs for whoever wants them, the first for the fastest."""
 IN_TURN = "in_turn"
 """Whether lanes are shared out for the least sum of all kernels' times, not for a common pace."""
+ROWS = "row_block"
+"""In blocks of how many rows kernels meet weights that come from outside."""
 WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED = "walk", "favour", "built", "burst", "compact", "pad"
 FAVOURS = (50, 70, 100, 140, 200)
 _FAVOURED = 140
@@ -36,7 +39,7 @@ BURSTS = ("as-paced", "2x", "4x", "8x", "whole")
 _MIXED = "mixed-"
 CAPPED = {None: "", 1: "-fine", **{n: f"-by{n}" for n in (*FEW[1:], SOME)}}
 """How a walk says that its outermost dim has few lanes."""
-_PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0), (IN_TURN, False)}
+_PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0), (IN_TURN, False), (ROWS, NOT_BLOCKED)}
 MOST_FITTED = 48
 """Kernels up to which walks are decided one by one; of more, each has its plainest."""
 
@@ -76,11 +79,12 @@ class Fitting:
 
     def _fitter(self, settings: FittedSetting, one: Resources | None) -> Fitter:
         multipliers, in_turn = str(settings.get("multipliers", "")), bool(settings.get(IN_TURN, False))
-        key = (multipliers, in_turn, one)
+        rows = int(settings.get(ROWS, NOT_BLOCKED))
+        key = (multipliers, in_turn, rows, one)
         if key not in self._fitters:
             self._fitters[key] = Fitter(
                 self.graph, self.platform, self.clock_mhz, self.library, self.weights, multipliers, self.fixed,
-                self.most_lanes, None, one, self._known, in_turn,
+                self.most_lanes, None, one, self._known, in_turn, rows,
             )  # fmt: skip
         return self._fitters[key]
 
@@ -97,6 +101,8 @@ class Fitting:
         table: dict[str, FittedValues] = {SHARE: SHARES}
         if len(self.graph.operations) > 1:
             table[IN_TURN] = (False, True)
+        if self.fitter.has_rows:
+            table[ROWS] = BLOCKS_OF_ROWS
         if len(self.graph.operations) > MOST_FITTED:
             return table
         led = {leader.layer for op in self.graph.operations if (leader := self.fitter.leader(op)) is not None}
