@@ -46,9 +46,15 @@ class Searched:
     seconds: float
 
     @staticmethod
-    def of(program: Program, quantize: str = "w8a8", trials: int = TRIALS, limits: Sequence[str] = ()) -> Searched:
-        """The best of a search of a prepared program under limits, simulated."""
-        evaluator = Evaluator.create(program, PLATFORM, quantize=quantize, goal=Goal.of((), limits))
+    def of(
+        program: Program,
+        quantize: str = "w8a8",
+        trials: int = TRIALS,
+        limits: Sequence[str] = (),
+        objectives: Sequence[str] = (),
+    ) -> Searched:
+        """The best of a search of a prepared program under limits, simulated; for the usual objectives, or others."""
+        evaluator = Evaluator.create(program, PLATFORM, quantize=quantize, goal=Goal.of(objectives, limits))
         began = time.perf_counter()
         found = explore(evaluator, trials)
         best = choose(evaluator, {one.number: one.evaluation for one in found.tried}).finished.evaluation
@@ -90,6 +96,7 @@ class Searched:
         used, limits = self.best.figures.resources.as_dict(), self.evaluator.platform.limits.as_dict()
         largest = sorted(self.held.items(), key=lambda item: -item[1])[:_BUFFERS]
         return {
+            "objectives": ", ".join(self.evaluator.goal.objectives),
             "cycles": self.cycles, "clock_mhz": self.evaluator.clock_mhz, **self.shares, "between_bits": self.between,
             "largest_buffers": ", ".join(f"{name} {bits:,} bits" for name, bits in largest),
             "bound_cycles": self.bound.value, "bound_reason": self.bound.reason,

@@ -30,6 +30,9 @@ FAMILIES = ("gpt2", "llama", "qwen", "gemma")
 PREFILL, FEW = 128, 2
 """Tokens of the blocks of which memory is asked, and trials of blocks whose search takes long."""
 PREFILLS = (32,)
+FEW_BITS = ("latency", "fifo_bits")
+"""The objectives where memory is asked of: `--objective latency --objective fifo_bits`. FIFOs hold what one input needs
+then, and nothing so that the next one follows sooner, which it cannot: it is the next layer's."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +114,9 @@ def row_of(name: str) -> Mapping[str, Value]:
 
     began = time.process_time()
     program = prepare(import_model(model), QUANTISED)
-    found = Searched.of(
-        program, QUANTISED, FEW if name.startswith(("memory/", "prefill/")) else TRIALS, limits_of(name)
-    )
+    trials = FEW if name.startswith(("memory/", "prefill/")) else TRIALS
+    objectives = FEW_BITS if name.startswith("memory/") else ()
+    found = Searched.of(program, QUANTISED, trials, limits_of(name), objectives)
     reason = {} if found.cycles is not None else {"reason": "the design deadlocks"}
     return {
         "evidence": "simulated", "model": _without_folders(model),

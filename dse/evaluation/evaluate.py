@@ -285,10 +285,10 @@ class Evaluator:
     ) -> Evaluation:
         """The same design with the fewest bits of FIFO that cost no time, found and shown by simulation.
 
-        None of several inputs in a row ends later than with unbounded FIFOs, or than the design's equalisation lets it.
-        Depths to `keep` are kept; where the
-        others would be too shallow beside them, these stay as they are. `network` is the design's with what a tool says
-        of its pipelines; `simulations` is the budget.
+        None of several inputs in a row ends later than with unbounded FIFOs, or than the design's equalisation lets it;
+        of one input, where the goal asks for few bits and no pace of inputs.
+        Depths to `keep` are kept; where the others would be too shallow beside them, these stay as they are. `network`
+        is the design's with what a tool says of its pipelines; `simulations` is the budget.
         """
         kept = {**self.assembler.declared_depths(evaluation.design), **(keep or {})}
         if evaluation.design.allocated_for:  # memories were found for deeper FIFOs, and will be again
@@ -304,7 +304,7 @@ class Evaluator:
             return size_design(
                 network, self.platform, self.clock_mhz, simulations=simulations, start=start,
                 most=prefetched(evaluation.figures.channels, evaluation.design.prefetch_bits), progress=progress,
-                equalisation=evaluation.design.equalisation,
+                equalisation=evaluation.design.equalisation, one_input=self.goal.sizes_for_one,
             )  # fmt: skip
 
         found = sized(network or planned)

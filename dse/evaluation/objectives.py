@@ -194,6 +194,12 @@ class Goal:
         return bool({"interval_us", "interval_cycles"} & (self.needs))
 
     @property
+    def sizes_for_one(self) -> bool:
+        """Whether FIFOs hold what one input needs, and nothing so that the next ones follow sooner: where their bits
+        are asked for, and no pace of inputs."""
+        return self.weighs_fifos and not self.weighs_frames
+
+    @property
     def time_only_costs(self) -> bool:
         """The same design, but slower, is never better: nothing is asked to take its time."""
         return not any(

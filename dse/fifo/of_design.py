@@ -76,15 +76,19 @@ def size_design(
     most: Mapping[str, int] | None = None,
     progress: SizingProgress = lambda _: None,
     equalisation: int = NORMAL,
+    one_input: bool = False,
 ) -> DesignSizing:
     """The fewest bits of FIFO with which no kernel of a scheduled design ends later; blocks keep their depths.
 
     For `frames` inputs in a row, fewer of long ones, or for twice as many again and again until three times as many
-    lose nothing; kernels that run one after the other do not overlap inputs, and are sized for one. `start` are
+    lose nothing; kernels that run one after the other do not overlap inputs, and are sized for one, as all are with
+    `one_input`: what FIFOs hold of the next inputs, so that these follow sooner, they need not hold then. `start` are
     depths to begin with where they suffice, `most` what some may have at most. The budget is one for all kernels,
     what one leaves is the others'. With an `equalisation` a design is sized twice, and never has more bits than under
     the normal one.
     """
+    if one_input:
+        frames = most_frames = 1
     if equalisation:
         normal = size_design(
             network, platform, clock_mhz, tolerance=tolerance, least=least, frames=frames, most_frames=most_frames,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.compiler.design import Design
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.fifo import runs_through, size_design, total_bits
 from penstock.profiling.network import TaskNetwork
 from tests.compiler.designs import Dense, build_network, designs, networks
@@ -35,6 +36,20 @@ def test_a_skipped_connection_needs_less_than_room_for_all_of_its_tokens():
     # the record can be fed back, though closed forms alone would not vouch for it
     read = Design.from_json(tight.design.to_json())
     assert evaluator.evaluate_design(read).design.fifo_depths == tight.design.fifo_depths
+
+
+def test_where_few_bits_are_asked_for_and_no_pace_of_inputs_fifos_hold_one_input() -> None:
+    layers = (Dense(32, True, True), Dense(16, True, False), Dense(16, False, False))
+    program = build_network("int8", None, 16, layers, seed=3)
+    found = dict[tuple[str, ...], tuple[int, int]]()
+    for wanted in (("latency",), ("latency", "fifo_bits"), ("latency", "fifo_bits", "throughput")):
+        evaluator = Evaluator.create(program, "u55c", goal=Goal.of(wanted))
+        tight = evaluator.tightened(evaluator.evaluate({}))
+        bits = fifo_bits(evaluator.assembler.network(tight.design))
+        found[wanted] = (tight.figures.latency, total_bits(tight.design.fifo_depths, bits))
+    usual, fewer, paced = found.values()
+    assert fewer[0] == usual[0] == paced[0], "one input is as fast"
+    assert fewer[1] < usual[1] == paced[1]
 
 
 @given(st.data())
