@@ -1,7 +1,8 @@
 """GPT-2-medium as a whole, of its parts: what texts take on one card, and on several.
 
 A prompt is read `chunk` tokens a call of all layers; then each token that is written is a call, with room for more. The
-head is wanted once a token that is written. All of these lie on the card together: each was found under its share of it (`SHARES` in `part.py`).
+head is wanted once a token that is written. All of these lie on the card together: each was found under its share of it
+(`SHARES` in `part.py`).
 
 Cycles are simulated, of a call that attends to every place of the cache, so a text's first tokens take as long as its
 last. Embedding and choosing tokens are the host's and no part of it, and neither is what the runtime takes to start a
