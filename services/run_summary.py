@@ -124,6 +124,15 @@ class ArrayFound(Summarised):
     found: ArrayOnPlatform | None = None
 
 
+class LayersByOneStart(Summarised):
+    """All layers that share the accelerator, where one start runs them."""
+
+    layers: int
+    latency_cycles: Figure
+    latency_us: float
+    evidence: Short
+
+
 class RunSummary(Summarised):
     """All of it; what no step has written is None."""
 
@@ -165,6 +174,7 @@ class RunSummary(Summarised):
     bitstream: str | None = None
     float_accuracy: float | None = None
     accelerator_accuracy: float | None = None
+    all_layers: LayersByOneStart | None = None
     # a replay, which is a run of its own
     replay: Replayed | None = None
     # a question, likewise

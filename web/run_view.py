@@ -63,6 +63,8 @@ class ChosenView:
     fifos_before: str
     why: tuple[str, ...]
     bound: str
+    layers: tuple[str, str, str]
+    """Of layers that one start runs: what all take, how many of what they are, by which evidence; else empty."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,15 @@ def _chosen(summary: Document) -> ChosenView | None:
         fifos_before=_other_fifos(summary),
         why=tuple(map(str, summary.get("why") or ())),
         bound=text.beside_bound(gap) if isinstance(gap := summary.get("gap_pct"), int | float) else "",
+        layers=_all_layers(summary.get("all_layers")),
     )
+
+
+def _all_layers(found: Document | None) -> tuple[str, str, str]:
+    if found is None:
+        return ("", "", "")
+    under = f"{_cycles(found, 'latency_cycles')} for {found['layers']} layers"
+    return (text.microseconds(found["latency_us"]), under, str(found["evidence"]))
 
 
 def _other_fifos(summary: Document) -> str:

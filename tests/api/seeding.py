@@ -129,8 +129,14 @@ class Seeder:
             tx.connection.execute(text(_MANY_TRIALS), made)
         return figures
 
-    def complete(self, run: Run, chosen: int, report: bytes = b'{"schema_version": 1, "name": "digits_mlp"}\n') -> None:
-        """Finishes what comes after the trials."""
+    def complete(
+        self,
+        run: Run,
+        chosen: int,
+        report: bytes = b'{"schema_version": 1, "name": "digits_mlp"}\n',
+        packaged: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Finishes what comes after the trials; `packaged` is what packing adds to the run's summary."""
         figures = summary_of(chosen).figures
         found = {
             "chosen_trial": chosen, "on_front": 9, **figures, "evidence": "simulated", "latency_us": 7.5,
@@ -153,7 +159,7 @@ class Seeder:
             self.file("report.json", report, "application/json"),
             self.file("report.html", b"<!doctype html><title>Report</title><p>Report", "text/html; charset=utf-8"),
         ]
-        self.finish(run, "package", StepOutcome(result={}, artifacts=files))
+        self.finish(run, "package", StepOutcome(result={}, run_summary=dict(packaged or {}), artifacts=files))
 
     def file(self, name: str, content: bytes, media_type: str = "application/x-tar") -> NewArtifact:
         stored = self.store.put_bytes(content)

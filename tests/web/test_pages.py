@@ -13,8 +13,11 @@ from collections.abc import Mapping
 import httpx
 import pytest
 
+from penstock.compiler.package.report_timing import ListTiming
 from penstock.db.lifecycle import StepOutcome
 from penstock.db.schema.records import NewProfile, RungPair
+from penstock.services.run_summary import RunSummary
+from penstock.services.steps.bodies.package import layers_by_one_start
 from penstock.services.steps.graph import measure_steps
 from tests.api.conftest import MakeClient
 from tests.api.seeding import Seeder, summary_of
@@ -84,6 +87,7 @@ def test_a_finished_run(client: httpx.Client, seeder: Seeder) -> None:
     assert "<h2>Done</h2>" in text
     assert 'data-live="still"' in text
     assert "Stop the run" not in text
+    assert "all layers by one start" not in text, "it has none"
     stages = re.findall(r'<span class="stage-name">.*?</svg>\s*([^<]+)</span>', text, re.DOTALL)
     assert stages == ["import", "explore", "trials", "select", "verify", "package"]
     infeasible = sum(summary_of(number).state == "infeasible" for number in range(24))
@@ -106,6 +110,19 @@ def test_a_finished_run(client: httpx.Client, seeder: Seeder) -> None:
         assert f"download>{name}</a>" in log
     assert "done: every step succeeded" in log
     assert "trial/0003" not in log, "what every trial does is in their table"
+
+
+def test_layers_by_one_start_have_their_time_beside_one_layers(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.run(trials=1)
+    seeder.explore(run, 1)
+    seeder.trial(run, 0)
+    whole = ListTiming(
+        evidence="modelled", layers=24, moved=33, overhead_cycles=2464, latency_cycles=216256, latency_us=865.02
+    )
+    seeder.complete(run, 0, packaged=RunSummary(all_layers=layers_by_one_start(whole)).written())
+    shown = page(client, f"/runs/{run.id}").split('id="chosen"')[1].split("</section>")[0]
+    words = re.sub(r"<[^>]*>|\s+", " ", shown.split("all layers by one start")[1].split("</div>")[0])
+    assert re.match(r" *865.0 µs +216,256 cycles for 24 layers +modelled", words), words
 
 
 def test_measurements_by_tools_are_one_box_and_a_line_each(client: httpx.Client, seeder: Seeder) -> None:

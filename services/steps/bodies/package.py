@@ -7,6 +7,7 @@ from typing import Any
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.package import collect_package, write_archive
 from penstock.compiler.package.report import BitstreamInfo, ExplorationReport, SynthesisInfo
+from penstock.compiler.package.report_timing import ListTiming
 from penstock.db.schema.states import StepState
 from penstock.services.bitstreams import NO_BITSTREAM, bitstream_target
 from penstock.services.jobs.board import BoardBuild, build_for_board
@@ -14,7 +15,7 @@ from penstock.services.jobs.check import Checked
 from penstock.services.jobs.link import failed_link
 from penstock.services.jobs.package import make_report
 from penstock.services.jobs.scheduled import Scheduled
-from penstock.services.run_summary import RunSummary
+from penstock.services.run_summary import LayersByOneStart, RunSummary
 from penstock.services.step_kinds import KERNEL, LINK, PACKAGE, SELECT, VERIFY
 from penstock.services.steps.bodies.candidates import failure_of
 from penstock.services.steps.bodies.chosen import SYNTHESIS
@@ -54,6 +55,13 @@ def _text_of_choice(context: StepContext, name: str) -> bytes | None:
     return None if found is None else context.store.read_bytes(found.sha256)
 
 
+def layers_by_one_start(whole: ListTiming) -> LayersByOneStart:
+    """What the report says of all layers, for the run's page."""
+    return LayersByOneStart(
+        layers=whole.layers, latency_cycles=whole.latency_cycles, latency_us=whole.latency_us, evidence=whole.evidence
+    )
+
+
 @step_kind(PACKAGE)
 def package(context: StepContext) -> StepResult:
     if context.model.kind == KERNEL:
@@ -79,6 +87,8 @@ def package(context: StepContext) -> StepResult:
     if report.accuracy is not None:
         facts["float_accuracy"] = report.accuracy.float_accuracy
         facts["accelerator_accuracy"] = report.accuracy.accelerator_accuracy
+    if (whole := report.timing.all_layers) is not None:
+        facts["all_layers"] = layers_by_one_start(whole)
     summary = RunSummary(**facts)
     return StepResult(
         data=summary.written(),
