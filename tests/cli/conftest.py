@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import httpx
 import pytest
 
+from penstock.dse.search import second
 from penstock.services.cli import main
 from tests.api.conftest import client, make_client, seeder, settings
 
@@ -24,6 +25,14 @@ class Ended:
 
 
 Run = Callable[..., Ended]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _searches_by_one_process() -> Iterator[None]:
+    """Other tests keep the other processors busy; tests/dse/test_second.py has what a second process is for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(second, "processors", lambda: 1)
+        yield
 
 
 @pytest.fixture

@@ -30,14 +30,14 @@ def check_levels(lowered: Lowered) -> None:
         assert comparison.equal, comparison
 
 
-@settings(RELAXED, max_examples=120)
+@settings(RELAXED, max_examples=60)
 @given(case=cases())
 def test_levels_agree(case: Case) -> None:
     check_levels(case.lowered())
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=400)
+@settings(RELAXED, max_examples=240)
 @given(case=cases())
 def test_levels_agree_on_many_more(case: Case) -> None:
     check_levels(case.lowered())
@@ -59,20 +59,20 @@ def check_groupings(case: Case) -> None:
         assert result.equal, result
 
 
-@settings(RELAXED, max_examples=15)
+@settings(RELAXED, max_examples=10)
 @given(case=cases())
 def test_every_grouping_agrees(case: Case) -> None:
     check_groupings(case)
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=120)
+@settings(RELAXED, max_examples=80)
 @given(case=cases())
 def test_every_grouping_agrees_on_many_more(case: Case) -> None:
     check_groupings(case)
 
 
-@settings(RELAXED, max_examples=15)
+@settings(RELAXED, max_examples=10)
 @given(data=st.data())
 def test_levels_agree_on_layers(data: st.DataObject) -> None:
     """Dense layers whose sums are wider than their inputs, with parameters and inputs that nobody reads."""
@@ -81,7 +81,7 @@ def test_levels_agree_on_layers(data: st.DataObject) -> None:
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=120)
+@settings(RELAXED, max_examples=80)
 @given(data=st.data())
 def test_levels_agree_on_many_more_layers(data: st.DataObject) -> None:
     program = data.draw(networks())
@@ -124,7 +124,7 @@ def test_csim_agrees(batch: list[Case], tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.mark.slow
-@settings(BUILDS, max_examples=14)
+@settings(BUILDS, max_examples=8)
 @given(batch=batches(16))
 def test_csim_agrees_on_many_more(batch: list[Case], tmp_path_factory: pytest.TempPathFactory) -> None:
     check_csim([case.lowered() for case in batch], tmp_path_factory.mktemp("csim"), batch)

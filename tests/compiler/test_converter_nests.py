@@ -86,7 +86,7 @@ ANY_PAIR = st.one_of(pairs(), neighbours(), coarser())
 PORTS = st.sampled_from([8, 16, 32, 64, 512])
 
 
-@settings(RELAXED, max_examples=80)
+@settings(RELAXED, max_examples=40)
 @given(pair=ANY_PAIR, port_bits=PORTS)
 def test_any_order_becomes_any_other(pair: tuple[ITensorType, ITensorType], port_bits: int) -> None:
     check(*pair, port_bits)

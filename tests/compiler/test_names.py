@@ -44,14 +44,14 @@ def check_names(case: HostileCase) -> None:
     assert {task.name for task in assembled.tasks} == {task.name for task in whole.tasks}
 
 
-@settings(ONE, max_examples=50)
+@settings(ONE, max_examples=25)
 @given(case=hostile_cases())
 def test_nothing_is_named_twice(case: HostileCase) -> None:
     check_names(case)
 
 
 @pytest.mark.slow
-@settings(ONE, max_examples=400)
+@settings(ONE, max_examples=240)
 @given(case=hostile_cases())
 def test_nothing_is_named_twice_in_many_more(case: HostileCase) -> None:
     check_names(case)
@@ -68,7 +68,7 @@ def test_hostile_names_compile(batch: list[HostileCase], tmp_path_factory: pytes
 
 
 @pytest.mark.slow
-@settings(BUILDS, max_examples=8)
+@settings(BUILDS, max_examples=5)
 @given(batch=hostile_batches(16))
 def test_many_more_hostile_names_compile(
     batch: list[HostileCase], tmp_path_factory: pytest.TempPathFactory

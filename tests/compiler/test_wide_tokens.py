@@ -110,7 +110,7 @@ def test_random_designs_in_pieces(batch: list[Case], tmp_path_factory: pytest.Te
 
 
 @pytest.mark.slow
-@settings(BUILDS, max_examples=8)
+@settings(BUILDS, max_examples=5)
 @given(batch=st.lists(cases(), min_size=8, max_size=16), widest=st.sampled_from([32, 64, 96, 200]))
 def test_many_more_random_designs_in_pieces(
     batch: list[Case], widest: int, tmp_path_factory: pytest.TempPathFactory

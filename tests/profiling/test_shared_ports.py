@@ -187,7 +187,7 @@ def test_words_of_later_frames_wait_where_the_time_between_frames_matters() -> N
     assert all(depths["throughput"][name] >= depth for name, depth in depths["latency"].items() if name in loaded)
 
 
-@pytest.mark.parametrize("prefetch", [0, 1 << 14])
+@pytest.mark.parametrize("prefetch", [pytest.param(0, marks=pytest.mark.slow), 1 << 14])
 def test_of_more_tensors_than_ports_the_smallest_share_and_are_held_whole(prefetch: int) -> None:
     """Each large one has a port of its own: two of which no FIFO holds all would take turns with their readers."""
     evaluator = Evaluator.create(

@@ -60,14 +60,14 @@ def simplified(module: nn.Module, x: torch.Tensor) -> Program | None:
     return program
 
 
-@settings(RELAXED, max_examples=12)
+@settings(RELAXED, max_examples=8)
 @given(models())
 def test_every_pass_keeps_the_numbers(model: tuple[nn.Module, torch.Tensor]) -> None:
     simplified(*model)
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=100)
+@settings(RELAXED, max_examples=60)
 @given(models())
 def test_every_pass_keeps_the_numbers_of_many_more(model: tuple[nn.Module, torch.Tensor]) -> None:
     simplified(*model)
@@ -80,7 +80,7 @@ def check_levels(program: Program) -> None:
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=50)
+@settings(RELAXED, max_examples=32)
 @given(models())
 def test_every_level_agrees_in_float_and_in_integers(model: tuple[nn.Module, torch.Tensor]) -> None:
     program = simplified(*model)
