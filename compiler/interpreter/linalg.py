@@ -2,7 +2,7 @@
 
 Every value carries a leading axis of independent runs, so that a whole evaluation set goes through in one pass.
 Parallel loops are vectorised; reduction loops run one iteration after the other, first to last, so that float sums
-have exactly the order that the IR states.
+have exactly the order that the IR states (points.py).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from penstock.compiler.dialects.tasks import ProgramOp
 from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.contract import contract
+from penstock.compiler.interpreter.points import GenericLoops, run_body
 from penstock.compiler.interpreter.rows import join_rows, split_rows
 from penstock.compiler.interpreter.windows import slide
 from penstock.compiler.program import Program
@@ -187,9 +188,7 @@ def run_generic(op: linalg.GenericOp, values: ValueArrays) -> Array:
     operands = [_spread(values[x], m, loops, trips) for x, m in zip(op.inputs, maps, strict=False)]
     result_map = maps[len(op.inputs)]
     state = _spread(values[op.outputs[0]], result_map, loops, trips)[(0,) * len(reductions)]
-    for point in np.ndindex(*(trips[d] for d in reductions)):
-        here = [x[tuple(min(i, n - 1) for i, n in zip(point, x.shape, strict=False))] for x in operands]
-        state = _run_body(op, [*here, state], values, _indices(reductions, parallels, trips, point))
+    state = run_body(op, operands, state, values, GenericLoops(reductions, parallels, trips))
     state = state.reshape((1,) * (1 + len(parallels))) if state.ndim == 0 else state
     space = (
         max(len(state), *(x.shape[len(reductions)] for x in operands), 1),
@@ -247,31 +246,3 @@ def _spread(value: Array, layout: AffineMap, loops: Sequence[int | None], trips:
     order = [axes[loop] for loop in loops if loop in axes]
     arranged = value.transpose(order + fixed)
     return arranged.reshape(tuple(value.shape[axes[loop]] if loop in axes else 1 for loop in loops))
-
-
-def _indices(
-    reductions: Sequence[int], parallels: Sequence[int], trips: Sequence[int], point: Sequence[int]
-) -> dict[int, Array]:
-    """What linalg.index gives for each loop, at one point of the reduction loops."""
-    indices = {loop: np.asarray(i) for loop, i in zip(reductions, point, strict=True)}
-    for axis, loop in enumerate(parallels, start=1):
-        shape = [trips[loop] if axis == other else 1 for other in range(len(parallels) + 1)]
-        indices[loop] = np.arange(trips[loop]).reshape(shape)
-    return indices
-
-
-def _run_body(op: linalg.GenericOp, arguments: Sequence[Array], outer: ValueArrays, indices: dict[int, Array]) -> Array:
-    block = op.body.block
-    values: ValueArrays = dict(zip(block.args, arguments, strict=True))
-
-    def look_up(value: SSAValue) -> Array:
-        return values[value] if value in values else outer[value]
-
-    for inner in block.ops:
-        if isinstance(inner, linalg.YieldOp):
-            return look_up(inner.operands[0])
-        if isinstance(inner, linalg.IndexOp):
-            values[inner.result] = indices[inner.dim.value.data]
-            continue
-        values[inner.results[0]] = evaluate(inner, [look_up(x) for x in inner.operands])
-    raise PenstockError(code="invalid-ir", what=f"the body of {op.name} yields nothing")

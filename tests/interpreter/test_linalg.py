@@ -10,6 +10,7 @@ from xdsl.parser import Parser
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
+from penstock.compiler.interpreter import points
 from penstock.compiler.interpreter.linalg import run, run_many, run_rows
 from penstock.compiler.interpreter.rows import join_rows, split_rows
 from penstock.compiler.program import Port, Program, Quantisation, Signature
@@ -75,6 +76,20 @@ def test_float_sums_run_from_first_to_last() -> None:
     assert total.tolist() == [1.0]
     (total,) = run(sum_of(4), [numbers[[0, 2, 1, 3]]])
     assert total.tolist() == [2.0]
+
+
+@pytest.mark.parametrize("elements", [1, 30])
+def test_terms_worked_out_at_once_change_no_bit(monkeypatch: pytest.MonkeyPatch, elements: int) -> None:
+    """All points of the sum at once, in parts of which the last is shorter, and one after the other."""
+    numbers = np.random.default_rng(0).normal(size=(3, 71)).astype(np.float32)
+    whole = run_many(sum_of(71), [numbers])[0]
+    in_order = np.array([np.add.accumulate(row)[-1] for row in numbers])
+    assert whole[:, 0].tobytes() == in_order.tobytes()
+    batches = np.random.default_rng(0).integers(-128, 128, (5, 2, 3)).astype(np.int8)
+    exact = run_many(product(), [batches])[0]
+    monkeypatch.setattr(points, "_ELEMENTS", elements)
+    assert run_many(sum_of(71), [numbers])[0].tobytes() == whole.tobytes()
+    assert run_many(product(), [batches])[0].tobytes() == exact.tobytes()
 
 
 def test_integer_products_are_exact_and_many_runs_are_independent() -> None:
