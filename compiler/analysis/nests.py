@@ -134,6 +134,19 @@ class Other:
 Statement = Read | Write | Load | StoreFact | Select | Constant | Map | Reduce | Other
 
 
+def inputs_of(statement: Statement) -> tuple[NestValue, ...]:
+    """The values that a step takes."""
+    match statement:
+        case Write(value=value) | StoreFact(value=value) | Reduce(value=value):
+            return (value,)
+        case Select(inside, outside):
+            return inside, outside
+        case Map(inputs=inputs) | Other(inputs=inputs):
+            return inputs
+        case _:
+            return ()
+
+
 @dataclass(eq=False)
 class NestFacts:
     """The loop nest. `block_loops` leading loops hand over a block on every block channel once an iteration.

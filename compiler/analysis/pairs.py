@@ -4,6 +4,10 @@ A DSP slice of UltraScale+ multiplies 27 bits by 18. Two factors of at most 8 bi
 third give both products in one, since neither reaches into the other's bits but for one borrow. Lanes side by side have
 such a factor in common wherever an operand does not depend on the dim that they lie along: neighbouring outputs of a
 layer multiply the same input, neighbouring places of a frame the same weight.
+
+Where lanes are summed, both products pass on in one number, from one slice's adder to the next. In 18 bits there is
+room for the sum of seven products of 8 bits by 8. Then the two sums are taken apart: once a chain, not once a product
+(AMD's WP486).
 """
 
 from __future__ import annotations
@@ -17,11 +21,17 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.types import integer_width
 
-PAIRED = "paired"
-"""The implementation's name, in bindings and in operator libraries."""
+PAIRED, CHAINED = "paired", "chained"
+"""The implementations' names, in bindings and in operator libraries: products taken apart one by one, or their sums."""
+PAIRINGS = (PAIRED, CHAINED)
 WIDEST_FACTOR = 8
+FIELD = 18
+"""Bits between two factors, and so of each sum."""
+LONGEST_CHAIN = ((1 << (FIELD - 1)) - 1) >> 2 * (WIDEST_FACTOR - 1)
+"""Products whose sum stays within its field, even of factors that are all the lowest number."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,44 @@ class Pairing:
     def operators(self, lanes: Sequence[int]) -> int:
         """How many multipliers the lanes take; of an odd number the last has one of its own."""
         return (lanes[self.dim] + 1) // 2 * (prod(lanes) // lanes[self.dim])
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Lanes along `dims` of a paired product, summed in `count` chains of `length` products; the last has the rest."""
+
+    dims: tuple[int, ...]
+    terms: int
+
+    @property
+    def count(self) -> int:
+        return -(-self.terms // LONGEST_CHAIN)
+
+    @property
+    def length(self) -> int:
+        return -(-self.terms // self.count)
+
+    def longer_than(self, link: int) -> int:
+        """How many of them have a link of this number, from 0."""
+        return self.count if link < self.terms - (self.count - 1) * self.length else self.count - 1
+
+    def left(self, lanes: Sequence[int]) -> tuple[int, ...]:
+        """The lanes that are still to be summed: one a chain, all along the first of the dims."""
+        first = next(d for d in self.dims if lanes[d] > 1)
+        return tuple(self.count if d == first else 1 if d in self.dims else n for d, n in enumerate(lanes))
+
+
+def chains_of(
+    pairing: Pairing, product: Block, lanes: Sequence[int], combine: Block, dims: Sequence[int]
+) -> Cascade | None:
+    """How the lanes of a paired product are chained that are combined along `dims`; None where they cannot be."""
+    found, last, added = narrow_product(product), product.last_op, next(iter(combine.ops))
+    terms = prod(lanes[d] for d in dims)
+    if found is None or not isinstance(last, nest.YieldOp) or last.value is not found[0].result:
+        return None
+    if not isinstance(added, arith.AddiOp) or pairing.dim in dims or terms == 1:
+        return None
+    return Cascade(tuple(dims), terms)
 
 
 def pair_up(lanes: Sequence[int], factors: Sequence[AbstractSet[int]]) -> Pairing | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from penstock.compiler.analysis.pairs import PAIRED
+from penstock.compiler.analysis.pairs import PAIRINGS
 from penstock.compiler.dialects.bindings import shares_of
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.schedule.library import OperatorLibrary
@@ -36,10 +36,10 @@ def check_bindings(
             )  # fmt: skip
         shares = shares_of(choice)
         named = [choice] if shares is None else [*(name for _, name in shares[0]), shares[1]]
-        if PAIRED in named and len(named) > 1:
+        if len(named) > 1 and (shared := set(named).intersection(PAIRINGS)):
             raise PenstockError(
                 code="bad-design", what=f"{operation} cannot be {choice!r}", where=where,
-                limit="lanes of a kernel are paired all together or not at all", hint=f"say {PAIRED!r} alone",
+                limit="lanes of a kernel are paired all together or not at all", hint=f"say {min(shared)!r} alone",
             )  # fmt: skip
         if not set(named) <= set(known):
             raise PenstockError(

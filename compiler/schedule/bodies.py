@@ -9,7 +9,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from penstock.compiler.analysis.pairs import PAIRED
+from penstock.compiler.analysis.pairs import PAIRED, PAIRINGS
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.bindings import Allotment
 from penstock.compiler.dialects.scaling import scaling_of
@@ -56,8 +56,8 @@ class Operators:
 
     def _one(self, op: Operation, widths: Sequence[int], choice: str | None, added: bool) -> Operator:
         bits = max(widths)
-        if choice == PAIRED and op is not self.paired:
-            choice = None  # without a partner it is built as any other
+        if choice in PAIRINGS:  # without a partner it is built as any other, and in pairs where nothing sums it
+            choice = PAIRED if op is self.paired else None
         row = OPERATIONS.get(type(op))  # one without a row is refused by the library, under its own name
         name = op.name if row is None else row.operator or op.name
         if name == "arith.divf" and _constant_value(op.operands[0]) == 1:

@@ -15,7 +15,18 @@ from xdsl.ir import Block
 from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis import nests as fact
-from penstock.compiler.analysis.pairs import PAIRED, Pairing, narrow_product, pairing_of
+from penstock.compiler.analysis.pairs import (
+    CHAINED,
+    FIELD,
+    PAIRED,
+    PAIRINGS,
+    WIDEST_FACTOR,
+    Cascade,
+    Pairing,
+    chains_of,
+    narrow_product,
+    pairing_of,
+)
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.bindings import Allotment, shares_of
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr
@@ -88,6 +99,7 @@ class _Flattener:
         self.steps: list[FlatStep] = []
         self.steps_of: dict[fact.NestValue, tuple[int, ...]] = {}
         self.bits_of: dict[fact.NestValue, int] = {}
+        self.chained: dict[fact.NestValue, Cascade] = {}
 
     def run(self) -> list[FlatStep]:
         for statement in self.facts.statements:
@@ -141,6 +153,9 @@ class _Flattener:
 
     def _map(self, statement: fact.Map) -> None:
         pairing = self._pairing(statement)
+        if pairing and (chains := self._chains(statement, pairing)):
+            self._chain(statement, pairing, chains)
+            return
         body, lanes = self._body(statement, pairing)
         base, inputs = len(self.steps), [self.steps_of.get(v, ()) for v in statement.inputs]
 
@@ -165,9 +180,41 @@ class _Flattener:
 
     def _pairing(self, statement: fact.Map) -> Pairing | None:
         """How lanes share the operators of their product, if it is to be built so and they can."""
-        if self.facts.bindings.get(arith.MuliOp.name) != PAIRED:
+        if self.facts.bindings.get(arith.MuliOp.name) not in PAIRINGS:
             return None
         return pairing_of(statement.body.block, statement.lanes, statement.result.shape)
+
+    def _chains(self, statement: fact.Map, pairing: Pairing) -> Cascade | None:
+        """How the products are added up as they are made, where nothing but a sum asks for them."""
+        users = [user for user in self.facts.statements if any(v is statement.result for v in fact.inputs_of(user))]
+        if self.facts.bindings[arith.MuliOp.name] != CHAINED or len(users) != 1:
+            return None
+        if not isinstance(sums := users[0], fact.Reduce):
+            return None
+        return chains_of(pairing, statement.body.block, statement.result.shape, sums.body.block, sums.dims)
+
+    def _chain(self, statement: fact.Map, pairing: Pairing, chains: Cascade) -> None:
+        """A step a link, all chains side by side; then each pair of sums is taken apart."""
+        shape, name = statement.result.shape, arith.MuliOp.name
+        slices = pairing.operators(shape) // chains.terms
+        sums = statement.result.lanes // chains.terms
+        product = self.library.find(name, WIDEST_FACTOR, PAIRED)
+        link, apart = (self.library.find(row, WIDEST_FACTOR, CHAINED) for row in ("link", "unchain"))
+        inputs = self._inputs(statement.inputs)
+        for number in range(chains.length):
+            beside = chains.longer_than(number)
+            row = replace(link, latency=link.latency if number else product.latency, ff=link.ff * number)
+            self.steps.append(
+                FlatStep(name, inputs, sums * beside, FIELD, row, operand_bits=WIDEST_FACTOR, operators=slices * beside)
+            )
+            inputs = (len(self.steps) - 1,)
+        count = sums * chains.count
+        self.steps.append(
+            FlatStep(name, inputs, count, FIELD, apart, operand_bits=FIELD, operators=slices * chains.count)
+        )
+        self.steps_of[statement.result] = (len(self.steps) - 1,)
+        self.bits_of[statement.result] = FIELD
+        self.chained[statement.result] = chains
 
     def _body(self, statement: fact.Map, pairing: Pairing | None) -> tuple[FlatBody, int]:
         """The flat body, and how many times each of its operators is there: once a lane, unless lanes differ."""
@@ -189,6 +236,8 @@ class _Flattener:
         combine, result = first_op(statement.body.block), statement.result
         width, bits = type_bits(result.dtype), self._bits(statement.value)
         value, extents = statement.value, list(statement.value.shape)
+        if (chains := self.chained.get(value)) is not None:
+            extents = list(chains.left(extents))
         for dim in statement.dims:
             while extents[dim] > 1:
                 pairs = extents[dim] // 2

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.analysis.pairs import LONGEST_CHAIN, narrow_product
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.platforms import Resources
 from penstock.compiler.scalars.number_types import type_bits
@@ -50,7 +51,7 @@ class LeastBody:
 def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
     block = op.op.body.block
     bound, terms = set(bindable(op)), prod(op.trips[d] for d in op.reductions)
-    combining = _combining(op, block)
+    combining, chained = _combining(op, block), library.knows("link") and narrow_product(block) is not None
     needed: list[Needed] = []
     slowest: dict[SSAValue, int] = dict.fromkeys(block.args[: len(op.inputs)], 0)
     adding = 0
@@ -64,7 +65,8 @@ def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
             needed.append(Needed(Fraction(1, shared), tuple(area * (shared // row.lanes) for row, area in rows)))
         elif rows:
             # a tree of n terms has n - 1; the one that is left where nothing is kept in between may fall away
-            needed.append(Needed(Fraction(terms - 1, terms), tuple(area for _, area in rows)))
+            sums = -(-terms // LONGEST_CHAIN) if chained else terms
+            needed.append(Needed(Fraction(sums - 1, terms), tuple(area for _, area in rows)))
             adding, latency = latency, 0
         result = inner.results[0]
         known = [slowest[operand] for operand in inner.operands if operand in slowest]
@@ -103,7 +105,7 @@ def _rows(
     if inner.name == "arith.divf":
         names.add("reciprocal")
     if inner.name == "arith.muli":
-        names.add("mac")
+        names |= {"mac", "link"}
     if scaling_of(inner) is not None and library.knows("scale"):
         names = {"scale"}
     bits, sure = _bits(inner)

@@ -42,6 +42,7 @@ _HALF_FULL = 2
 """Small or odd memories leave as much of a block empty as they fill: built otherwise, they may take half the bits."""
 _LEAST_LANES = 1 / 64
 _BISECTIONS = 4
+_FAR_SLOWER, _OF_DSPS = 2.0, (0.85, 0.7, 0.55, 0.4)
 _PARTS = (0.75, 0.5, 0.25, 0.1)
 
 
@@ -82,7 +83,7 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
         before, above = found, allowance
         allowance, found = lowered, model(lowered)
         if (steps > 1 or allowance.whole.lut < above.whole.lut * _FAR_LESS) and _keeps(found, wanted):
-            return _between(model, allowance, above, found, wanted)
+            return _between(model, allowance, above, found, before, wanted)
         # where operators take little of what they were allowed, it has to be lowered by far before they are fewer
         steps = 2 * steps if found.figures.resources == before.figures.resources else 1
     return found
@@ -98,10 +99,14 @@ def _lacks_memories(found: Judged, wanted: Resources) -> bool:
     return others <= 1 or used.memory_bits > wanted.memory_bits * _HALF_FULL
 
 
-def _between(model: Callable[[Allowance], J], fits: Allowance, above: Allowance, found: J, wanted: Resources) -> J:
+def _between(
+    model: Callable[[Allowance], J], fits: Allowance, above: Allowance, found: J, before: J, wanted: Resources
+) -> J:
     """The most that operators may be allowed, between what fits and what does not: of all that fit, the best.
 
-    More lanes may take longer, where weights come through fewer, wider words.
+    More lanes may take longer, where weights come through fewer, wider words. What stands around them need not be less
+    where lanes are: a window is cheaper whole than in parts. So where all that fits is far slower than what was
+    `before`, a few numbers of DSPs are tried with all LUTs.
     """
     low, high = max(1, fits.whole.lut), above.whole.lut
     for _ in range(_BISECTIONS):
@@ -111,6 +116,10 @@ def _between(model: Callable[[Allowance], J], fits: Allowance, above: Allowance,
             low, found = middle, min(other, found, key=lambda one: one.values)
         else:
             high = middle
+    for part in _OF_DSPS if found.values[0] > _FAR_SLOWER * before.values[0] > 0 else ():
+        other = model(replace(fits, whole=replace(wanted, dsp=int(wanted.dsp * part))))
+        if _keeps(other, wanted):
+            return min(other, found, key=lambda one: one.values)
     return found
 
 

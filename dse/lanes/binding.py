@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import AnyFloat
 
 from penstock.compiler.analysis.graph import TensorOp
-from penstock.compiler.analysis.pairs import PAIRED, narrow_product, pair_up
+from penstock.compiler.analysis.pairs import PAIRINGS, narrow_product, pair_up
 from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.schedule import OperatorLibrary, implementations
 
@@ -40,7 +40,7 @@ def bindings_of(op: TensorOp, library: OperatorLibrary, settings: Mapping[str, o
 def ways_to_build(op: TensorOp, operation: str, library: OperatorLibrary) -> tuple[str, ...]:
     """What a kernel's operators of one kind can be built of, the library's own choice first."""
     known = implementations(library, operation, operand_bits(op))
-    return known if narrow_product(op.op.body.block) else tuple(name for name in known if name != PAIRED)
+    return known if narrow_product(op.op.body.block) else tuple(name for name in known if name not in PAIRINGS)
 
 
 def shared_product(op: TensorOp, lanes: Sequence[int]) -> int | None:

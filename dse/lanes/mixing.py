@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.compiler.analysis.graph import TensorOp
-from penstock.compiler.analysis.pairs import PAIRED
+from penstock.compiler.analysis.pairs import PAIRINGS
 from penstock.compiler.dialects.bindings import mixture
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.platforms import Resources
@@ -54,7 +54,7 @@ def changeable_in_a_lane(op: TensorOp, library: OperatorLibrary, bindings: Mappi
         if here.lanes > 1:
             continue  # lanes that share an operator do so all together
         count = sum(inner.name == operation and not scaling_of(inner) for inner in op.op.body.block.ops)
-        for name in [name for name in known if name not in (here.binding, PAIRED)][:1]:
+        for name in [name for name in known if name not in (here.binding, *PAIRINGS)][:1]:
             there, bits = row_of(op, operation, library, name), operator_bits(op, operation)
             found.append(Changeable(op.layer, operation, count, here, there, here.area(bits) - there.area(bits)))
     return found

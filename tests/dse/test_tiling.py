@@ -174,7 +174,7 @@ def test_a_float_lane_costs_more_than_an_integer_one():
 
 def test_operators_are_a_choice_where_the_platform_has_one():
     assert space_of(mlp(8, kind="float32")).choices["adders"] == ("dsp", "fabric")
-    assert space_of(mlp(8, kind="int8")).choices["multipliers"] == ("dsp", "fabric", "paired")
+    assert space_of(mlp(8, kind="int8")).choices["multipliers"] == ("dsp", "fabric", "paired", "chained")
     for kind in ("float32", "int8"):
         assert not {"adders", "multipliers"} & set(space_of(mlp(8, kind=kind), "ecp5-85k").choices)
 

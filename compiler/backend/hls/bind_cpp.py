@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from xdsl.dialects.builtin import Float64Type
 from xdsl.ir import Block, Operation
 
-from penstock.compiler.analysis.pairs import PAIRED
+from penstock.compiler.analysis.pairs import PAIRINGS
 from penstock.compiler.dialects.bindings import Allotment
 from penstock.compiler.scalars.operations import row_of
 
@@ -25,7 +25,7 @@ def bind_op(variable: str, op: Operation, implementation: str) -> str | None:
     operator = row_of(op).bind
     if not operator:
         return None
-    if implementation == PAIRED:  # a product that found no partner
+    if implementation in PAIRINGS:  # a product that found no partner
         implementation = "dsp"
     if op.name.endswith("f"):
         implementation = _FLOAT_DSP.get(operator, implementation) if implementation == "dsp" else implementation

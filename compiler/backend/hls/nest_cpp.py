@@ -48,6 +48,8 @@ class NestCpp:
     guarded: tuple[str, int] | None = None
     """The condition of the block that was closed last, and after how many lines."""
     in_place: dict[SSAValue, nest.LoadOp] = field(default_factory=dict[SSAValue, nest.LoadOp])
+    sums: dict[SSAValue, tuple[str, list[int]]] = field(default_factory=dict[SSAValue, tuple[str, list[int]]])
+    """Of products that are summed as they are made: the sums' name and lanes."""
 
     def __post_init__(self) -> None:
         self.allotment = Allotment(bindings_of(self.op))
@@ -256,10 +258,14 @@ class NestCpp:
 
     def _map(self, op: nest.MapOp) -> None:
         label = "total" if any(is_start(v) for v in op.inputs) else "term" if is_reduced(op.result) else "y"
+        pairs = PairsCpp.of(op, self.allotment)
+        if pairs is not None and (chains := pairs.chains()) is not None:
+            self.sums[op.result] = pairs.emit_chains(self.out, self._at, chains, self._fresh)
+            return
         constants, single = self._constants(op.body.block), prod(lane_shape(op.result)) == 1
         if not single:
             self._declare(op.result, label)
-        if (pairs := PairsCpp.of(op, self.allotment)) is not None:
+        if pairs is not None:
             for lines, index, result in pairs.emit(self.out, self._at, constants, self.layer, self._fresh):
                 self.out.add(*lines, f"{self._at(op.result, index)} = {result};")
             return
@@ -286,9 +292,9 @@ class NestCpp:
 
     def _reduce(self, op: nest.ReduceOp) -> None:
         """A balanced tree of neighbours, level by level; each level is a loop over its pairs."""
-        current: SSAValue | str = op.value
         kind = vector_type(op.value)
-        shape = list(kind.get_shape())
+        current: SSAValue | str
+        current, shape = self.sums.get(op.value) or (op.value, list(kind.get_shape()))
         constants = self._constants(op.body.block)
         for dim in (d.data for d in op.dims):
             while shape[dim] > 1 or not isinstance(current, str):  # what is alone is copied

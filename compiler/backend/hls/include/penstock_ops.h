@@ -50,6 +50,22 @@ template <typename T, typename A, typename B> inline void two_products(A first, 
     other = (T)(int64_t)lower;
 }
 
+// The same two products, added to the sums of those before them: sums of up to seven keep to their 18 bits, so that all
+// of them pass from one DSP slice's adder to the next, and are taken apart once.
+template <typename A, typename B, typename C> inline ap_int<48> two_more(A first, B second, C common, ap_int<48> sums) {
+#pragma HLS INLINE
+    const ap_int<27> both = (int32_t)first * (1 << 18) + (int32_t)second;
+    const ap_int<8> factor = (int32_t)common;
+    return sums + both * factor;
+}
+template <typename T> inline void take_apart(ap_int<48> sums, T &one, T &other) {
+#pragma HLS INLINE
+    const ap_int<18> lower = sums;
+    const ap_int<18> upper = (sums >> 18) + ((sums >> 17) & 1);
+    one = (T)(int64_t)upper;
+    other = (T)(int64_t)lower;
+}
+
 // Towards zero. What divides by -1 is turned, as the smallest number divided by it wraps.
 template <typename T> inline T div(T a, T b) { return b == (T)-1 ? sub((T)0, a) : (T)(a / b); }
 template <typename T> inline T rem(T a, T b) { return b == (T)-1 ? (T)0 : (T)(a % b); }
