@@ -122,6 +122,33 @@ def test_arrays_and_loops_that_follow_each_other() -> None:
     both(PROGRAM.format(body=body), wanted)
 
 
+def test_an_array_whose_places_are_known_moves_on_in_a_round() -> None:
+    """A delay line by rows, filled anew at first, read as a whole, in part and by a value, and stored into where a
+    condition holds."""
+    body = """
+        line: int32[3, 2] = 5
+        for i in range(4):
+            x = s.get()
+            for k in unroll(2, 0, -1):
+                line[k, :] = line[k - 1, :]
+            if i >= 1:
+                line[0, 0] = x[0]
+            line[0, 1] = x[1] + line[2, 0]
+            B[i, :] = 0 * x + (sum(line) + 10 * line[1, x[2] & 1])
+"""
+
+    def wanted(a: Array) -> Array:
+        line, rows = np.full((3, 2), 5), list[Array]()
+        for i, x in enumerate(a):
+            line[1:] = line[:-1].copy()
+            line[0, 0] = x[0] if i else line[0, 0]
+            line[0, 1] = x[1] + line[2, 0]
+            rows.append(0 * x + (line.sum() + 10 * line[1, x[2] & 1]))
+        return np.stack(rows)
+
+    both(PROGRAM.format(body=body), wanted)
+
+
 def test_a_memory_whose_index_is_a_value() -> None:
     """Read, changed and stored in one round; of two dims; only where a value says so; and a table of five."""
     body = """

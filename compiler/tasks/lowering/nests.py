@@ -33,6 +33,7 @@ from penstock.compiler.tasks import tree
 from penstock.compiler.tasks.affine import Affine, Test, Tests
 from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.lowering.first_values import check_first_loads, without_unseen
+from penstock.compiler.tasks.lowering.kept_apart import with_variables
 from penstock.compiler.tasks.lowering.perfect import FlatNest, Flattened, flatten
 from penstock.compiler.tasks.lowering.scalars import attribute, body_of, combining, shape_of, type_of
 from penstock.compiler.tasks.lowering.unused import drop_unused, operands
@@ -71,6 +72,8 @@ def build_nests(
     check_first_loads(source, body, flattened)
     if (less := without_unseen(body, flattened)) is not None:
         body, flattened = less, flatten(source, less, circle)
+    if (apart := with_variables(body)) is not None:
+        body, flattened = apart, flatten(source, apart, circle)
     first = _Builder(body, flattened, words, kinds, tensor_kinds, arrays, circle)
     first.build(set())
     builder = _Builder(body, flattened, words, kinds, tensor_kinds, arrays, circle)

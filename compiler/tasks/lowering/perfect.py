@@ -132,7 +132,7 @@ class _Flattener:
             return self._in_turn(pieces, inner, flats)
         raise self.source.error(
             inner[1][1].node, "loops of different rounds follow each other inside a loop",
-            "let them make the same rounds, or give each a task of its own",
+            "let them make the same rounds, write the short one out with unroll(), or give each a task of its own",
             f"the first makes {' × '.join(map(str, trips[0]))} rounds, then {' × '.join(map(str, trips[1]))}",
         )  # fmt: skip
 
@@ -176,7 +176,8 @@ class _Flattener:
                 if _addresses(one, flats[at].loops[0]):
                     raise self.source.error(
                         inner[at][1].node, f"a loop of {size} rounds beside loops of others indexes a memory",
-                        "let the loops make the same rounds, or give each a task of its own",
+                        "let the loops make the same rounds, write the short one out with unroll(), or give each a "
+                        "task of its own",
                     )  # fmt: skip
                 nest.items.append((joined((*piece.tests, *here), moved_tests(tests, moves)), moved(one, moves)))
         return nest
