@@ -86,8 +86,7 @@ def _in_host_part(program: Program, number: int, port: Port) -> tuple[tuple[int,
         "results": [*graph["results"], name],
     }
     answered = program.host.outputs
-    more = (answered[old],) if answered else ()
-    host = replace(program.host, graph=changed, outputs=(*answered, *more))
+    host = replace(program.host, graph=changed, outputs=(*answered, *answered[old : old + 1]))
     return (old, len(graph["results"])), replace(program, host=host)
 
 
