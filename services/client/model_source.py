@@ -57,8 +57,10 @@ class ModelSource:
             return replace(_file(whole) if ".py:" in whole else ModelSource(entry=whole), weights=weights)
         if text.startswith("zoo:"):
             name, _, query = text.removeprefix("zoo:").partition("?")
-            if not _ZOO_NAME.fullmatch(name):
+            if not _ZOO_NAME.fullmatch(name.partition("#")[0]):
                 raise UsageError(f"'{text}' names no model: write zoo:NAME or zoo:NAME?key=value")
+            if "#" in text:
+                return ModelSource(reference=text)
             pairs = parse_qsl(query, keep_blank_values=True)
             return ModelSource(zoo=name, arguments={key: _literal(value) for key, value in pairs})
         if text.partition(":")[0] in LIBRARIES and ":" in text:

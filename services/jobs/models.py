@@ -26,7 +26,7 @@ from penstock.services.jobs.sources import (
     file_options,
     has_bodies,
     is_task_program,
-    library_reference,
+    named_reference,
     options_text,
     source_name,
     weighted_reference,
@@ -140,8 +140,12 @@ def zoo_model(zoo: str, arguments: Mapping[str, str | int | float | bool], name:
     return NewModel(name or zoo, "zoo", source, {"zoo": zoo, "options": dict(arguments)})
 
 
-def library_model(text: str, name: str) -> NewModel:
-    reference, whole = library_reference(text)
+def named_model(text: str, name: str) -> NewModel:
+    reference, whole = named_reference(text)
+    if isinstance(reference, ZooReference):
+        return NewModel(
+            name or reference.name, "zoo", whole, {"zoo": reference.name, "options": dict(reference.options)}
+        )
     details = {"library": reference.library, "model": reference.model, "options": dict(reference.options)}
     return NewModel(name or reference.name, "library", whole, details)
 

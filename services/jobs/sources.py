@@ -206,14 +206,14 @@ def zoo_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")))
 
 
-def zoo_source(zoo: str, arguments: Mapping[str, str | int | float | bool]) -> str:
-    """The reference as `zoo:name?key=value`, or the refusal of it."""
+def zoo_source(zoo: str, arguments: Mapping[str, str | int | float | bool], where: str = "") -> str:
+    """The reference as `zoo:name?key=value`, or the refusal of it; `where` it stands, if its parts have no fields."""
     known = zoo_names()
     if zoo not in known:
         raise RefusedError(
             "model-not-found",
             f"the zoo has no model '{zoo}'",
-            where="body.zoo",
+            where=where or "body.zoo",
             limit="it has " + ", ".join(known),
             hint=nearest(zoo, known, "choose one of these"),
         )
@@ -222,11 +222,11 @@ def zoo_source(zoo: str, arguments: Mapping[str, str | int | float | bool]) -> s
             raise RefusedError(
                 "zoo-reference-invalid",
                 f"'{key[:80]}' is no argument of a zoo model, or has no value that can be one",
-                where="body.arguments",
+                where=where or "body.arguments",
                 limit="names as in Python; numbers, and up to 200 printable characters",
                 hint="write zoo:NAME?key=value",
             )
-    _check_options(zoo, arguments, "body.arguments")
+    _check_options(zoo, arguments, where or "body.arguments")
     options = "&".join(f"{key}={quote_plus(_text(value))}" for key, value in arguments.items())
     return f"zoo:{zoo}" + (f"?{options}" if options else "")
 
@@ -252,8 +252,8 @@ def _is_argument(key: str, value: object) -> bool:
     return known and len(str(value)) <= 200 and str(value).isprintable()
 
 
-def library_reference(text: str) -> tuple[LibraryReference, str]:
-    """A model of a library, and its reference with the layers that share an accelerator; or the refusal of it.
+def named_reference(text: str) -> tuple[LibraryReference | ZooReference, str]:
+    """A model of a library or of the zoo, and its reference with the layers that share an accelerator; or its refusal.
 
     What the library says comes with the import.
     """
@@ -262,10 +262,11 @@ def library_reference(text: str) -> tuple[LibraryReference, str]:
     except PenstockError as error:
         raise _no_library_model(error.what, error.hint) from None
     reference = whole.model if isinstance(whole, LayersReference) else whole
+    if isinstance(reference, ZooReference):
+        zoo_source(reference.name, dict(reference.options), where="body.reference")
+        return reference, str(whole)
     if not isinstance(reference, LibraryReference):
-        raise _no_library_model(
-            f"'{text[:80]}' names no model of a library", "files are sent, the zoo has its own field"
-        )
+        raise _no_library_model(f"'{text[:80]}' names no model of a library or of the zoo", "files are sent")
     for key, value in reference.options:
         if not _is_argument(key, value):
             raise _no_library_model(

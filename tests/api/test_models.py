@@ -37,6 +37,13 @@ def test_a_model_of_a_library_is_named(client: httpx.Client) -> None:
     assert (made["kind"], made["source"], made["name"], made["sha256"]) == ("library", reference, "gpt2.h.0", None)
 
 
+@pytest.mark.parametrize("layers", ["h", ""])
+def test_layers_of_a_zoo_model_are_named(client: httpx.Client, layers: str) -> None:
+    reference = f"zoo:gpt2_text?cache=8&chunk=2#{layers}"
+    made = client.post("/v1/models", json={"reference": reference}).json()
+    assert (made["kind"], made["source"], made["name"], made["sha256"]) == ("zoo", reference, "gpt2_text", None)
+
+
 def test_an_onnx_file_and_a_zoo_model_are_taken(client: httpx.Client) -> None:
     onnx = upload(client, ONNX, "tagger.onnx", name="jet tagger").json()
     assert (onnx["name"], onnx["kind"], onnx["size"]) == ("jet tagger", "onnx", len(ONNX))
@@ -291,7 +298,10 @@ def test_requests_that_carry_no_model(shared_client: httpx.Client) -> None:
         (b'{"zoo": 3}', "invalid-request", 422, "zoo"),
         (b'{"reference": "hf:"}', "model-reference-invalid", 422, "no name"),
         (b'{"reference": "/etc/passwd.onnx"}', "model-reference-invalid", 422, "no model of a library"),
-        (b'{"reference": "zoo:mlp"}', "model-reference-invalid", 422, "no model of a library"),
+        (b'{"reference": "zoo:mlpp"}', "model-not-found", 404, "'mlp'"),
+        (b'{"reference": "zoo:mlp?hiden=1#"}', "zoo-reference-invalid", 422, "hidden"),
+        (b'{"reference": "zoo:gpt2_text?weights=/etc#h"}', "zoo-reference-invalid", 422, "weights"),
+        (b'{"reference": "zoo:gpt2_text#h;rm"}', "model-not-found", 404, "did you mean 'gpt2_text'"),
         (b'{"reference": "hf:gpt2?a%20b=1"}', "model-reference-invalid", 422, "a b"),
         (b'{"reference": "hf:gpt2?a=%00"}', "model-reference-invalid", 422, "'a'"),
         (b'{"reference": "hf:gpt2", "zoo": "mlp"}', "unknown-option", 422, "zoo"),

@@ -255,6 +255,7 @@ def test_models_are_named_as_for_the_compiler(tmp_path: Path, source: Path) -> N
     zoo = ModelSource.parse("zoo:mlp?hidden=64&rate=0.5&bias=true&name=a%20b&x=nan")
     assert zoo.arguments == {"hidden": 64, "rate": 0.5, "bias": True, "name": "a b", "x": "nan"}
     assert ModelSource.parse("torch.nn:LSTM?input_size=8").reference == "torch.nn:LSTM?input_size=8"
+    assert ModelSource.parse("zoo:gpt2_text?cache=8#h").reference == "zoo:gpt2_text?cache=8#h"
     with pytest.raises(UsageError, match="there is no file"):
         ModelSource.parse(str(tmp_path / "x.onnx"))
 

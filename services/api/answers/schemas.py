@@ -29,8 +29,10 @@ StepStateName = Literal["blocked", "queued", "running", "succeeded", "failed", "
 
 
 _PAIR = f"{NAME_PATTERN}=([!\"$'-~]|%[2-6][0-9A-Fa-f]|%7[0-9A-Ea-e]){{0,200}}"
-_LIBRARY_MODEL = rf"^({'|'.join(map(re.escape, LIBRARIES))}):{MODEL_PATTERN}(\?({_PAIR}(&{_PAIR})*)?)?$"
-"""LIBRARY:NAME?KEY=VALUE&KEY=VALUE, as a URL writes them."""
+_LAYERS = r"[A-Za-z0-9_]{1,60}(\.[A-Za-z0-9_]{1,60}){0,8}"
+_FROM = "|".join(map(re.escape, (*LIBRARIES, "zoo")))
+_NAMED_MODEL = rf"^({_FROM}):{MODEL_PATTERN}(\?({_PAIR}(&{_PAIR})*)?)?(#({_LAYERS})?)?$"
+"""LIBRARY:NAME?KEY=VALUE&KEY=VALUE#LAYERS, as a URL writes them."""
 _ARGUMENT = {"pattern": "^[ -~]*$", "maxLength": 200}
 
 
@@ -79,10 +81,13 @@ class ZooReference(RequestBody):
 
 
 class NamedModel(RequestBody):
-    """A model of a library that the workers have, built with random weights."""
+    """A model of the zoo or of a library that the workers have, built with random weights."""
 
-    reference: Annotated[PlainText, Described({"pattern": _LIBRARY_MODEL})] = Field(
-        min_length=1, max_length=2000, description="as hf:gpt2?n_layer=2, timm:NAME, torchvision:NAME or torch.nn:NAME"
+    reference: Annotated[PlainText, Described({"pattern": _NAMED_MODEL})] = Field(
+        min_length=1,
+        max_length=2000,
+        description="as hf:gpt2?n_layer=2, timm:NAME, torchvision:NAME, torch.nn:NAME or zoo:NAME; with #h its "
+        "layers `h` share an accelerator",
     )
     name: PlainText = Field("", max_length=LONGEST_NAME, description="what to call the model; default: its own name")
 

@@ -32,9 +32,9 @@ from penstock.services.jobs.models import (
     NewModel,
     find_model,
     kernel_model,
-    library_model,
     model_file,
     model_of_files,
+    named_model,
     zoo_model,
 )
 from penstock.services.jobs.quotas import check_quotas
@@ -167,11 +167,11 @@ def check_model(
 
 
 def _new_model(body: bytes) -> NewModel:
-    """A model of a library by its `reference`, or one of the zoo."""
+    """A model by its `reference`, or one of the zoo with its arguments apart."""
     try:
         if _has_reference(body):
             named = NamedModel.model_validate_json(body)
-            return library_model(named.reference, named.name)
+            return named_model(named.reference, named.name)
         zoo = ZooReference.model_validate_json(body)
         return zoo_model(zoo.zoo, zoo.arguments, zoo.name)
     except ValidationError as error:
