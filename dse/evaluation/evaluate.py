@@ -36,7 +36,7 @@ from penstock.dse.fifo import (
     size_design,
     slower_tasks,
 )
-from penstock.dse.memory import allocate_whole
+from penstock.dse.memory import allocate_whole, memory_luts
 from penstock.dse.memory.items import WHOLE_CHIP
 from penstock.dse.partition.quick import DieCheck
 from penstock.dse.space.fitted import FITTED, SHARE, Allowance
@@ -210,19 +210,19 @@ class Evaluator:
 
     def _fitted(self, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
         """A design of a fitted setting that keeps to the limits, if there is one."""
-        settings = self.space.settings(params)
-        mixed = any(walk.mixed for walk in self.space.fitting.walks(settings).values())
+        settings, fitting = self.space.settings(params), self.space.fitting
+        mixed, spills = any(walk.mixed for walk in fitting.walks(settings).values()), fitting.spills(settings)
 
         def model(allowance: Allowance) -> Evaluation:
             design = self.space.fitted(params, allowance)
             found = self._of_design(design, params, refuted)
-            if not may_fit_otherwise(found.figures, self.may_use):
+            if not may_fit_otherwise(found.figures, self.may_use, lambda: memory_luts(self.assembler.network(design))):
                 return found
             meaning = self.meaning(design)
             key = (_IN_MEMORIES, meaning in refuted, meaning)
             return self._remembered(key, params, lambda: self._in_memories(found))
 
-        return fitted(model, self.may_use, int(settings[SHARE]), mixed=mixed)
+        return fitted(model, self.may_use, int(settings[SHARE]), mixed=mixed, spills=spills)
 
     def _in_memories(self, evaluation: Evaluation) -> Evaluation:
         """The same design with memories and FIFOs built of what there is more of, if it fits then."""

@@ -36,7 +36,7 @@ J = TypeVar("J", bound=Judged)
 _TRIES = 6
 _A_LITTLE_LESS, _FAR_LESS = 0.99, 0.8
 _IN_MEMORIES, _IN_MANY_MEMORIES = 0.03, 0.1
-"""Of all LUTs, what building memories of something else may save; at most, where FIFOs take far more of them."""
+"""Of all LUTs, what building memories of something else may save; at most, where memories take far more of them."""
 _MEMORIES = ("bram18", "uram")
 _HALF_FULL = 2
 """Small or odd memories leave as much of a block empty as they fill: built otherwise, they may take half the bits."""
@@ -46,26 +46,34 @@ _FAR_SLOWER, _OF_DSPS = 2.0, (0.85, 0.7, 0.55, 0.4)
 _PARTS = (0.75, 0.5, 0.25, 0.1)
 
 
-def may_fit_otherwise(figures: DesignFigures, limits: Resources) -> bool:
-    """Whether a design lacks memories, or LUTs that FIFOs may do without, and may not with these built otherwise."""
+def may_fit_otherwise(figures: DesignFigures, limits: Resources, of_kernels: Callable[[], int] = lambda: 0) -> bool:
+    """Whether a design lacks memories, or LUTs that memories may do without, and may not with these built otherwise.
+
+    `of_kernels` says how many LUTs kernels' own memories take: weights that are kept in them, most of all.
+    """
     used = figures.resources
     over = used.share_of(limits)
-    in_fifos = sum(channel.resources.lut for channel in figures.channels) / 2 / max(1, limits.lut)
-    in_memories = min(max(_IN_MEMORIES, in_fifos), _IN_MANY_MEMORIES)
-    if over["dsp"] > 1 or over["ff"] > 1 or over["lut"] > 1 + in_memories or max(over.values()) <= 1:
+    if over["dsp"] > 1 or over["ff"] > 1 or over["lut"] > 1 + _IN_MANY_MEMORIES or max(over.values()) <= 1:
         return False
+    if over["lut"] > 1 + _IN_MEMORIES:
+        in_memories = sum(channel.resources.lut for channel in figures.channels) + of_kernels()
+        if over["lut"] > 1 + in_memories / 2 / max(1, limits.lut):
+            return False
     return used.memory_bits <= limits.memory_bits * _HALF_FULL
 
 
-def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mixed: bool) -> J:
+def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mixed: bool, spills: bool = False) -> J:
     """The fastest of a setting's designs that keeps to a share of the limits, or the last one that was tried.
 
     `model` evaluates the design for which operators are allowed so much. Where operators may be `mixed`, and only LUTs
-    are short, as many as there are DSPs for are built of these before lanes have to go.
+    are short, as many as there are DSPs for are built of these before lanes have to go. Where it `spills`,
+    products for which no DSP is left may be of LUTs.
     """
     wanted = replace(limits, lut=limits.lut * share // 100, dsp=limits.dsp * share // 100)
     allowance = Allowance(wanted)
     found, steps = model(allowance), 1
+    if spills and _keeps(other := model(replace(allowance, spilled=True)), wanted):
+        return min(found, other, key=lambda one: one.values) if _keeps(found, wanted) else other
     for _ in range(_TRIES - 1):
         over = found.figures.resources.share_of(wanted)
         if found.feasible and all(one <= 1 for one in over.values()):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from xdsl.dialects import arith
+
 from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.dialects.bindings import Allotment
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.platforms import Resources, total
+from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.schedule import OperatorLibrary
+from penstock.compiler.schedule.bodies import Operators, flatten_body
 from penstock.dse.lanes.binding import bindings_of, operator_bits, shared_product
 from penstock.dse.lanes.mixing import Changeable, changeable_in_a_lane, row_of
 from penstock.dse.lanes.walks import KernelWalk
@@ -63,6 +68,8 @@ class LaneCosts:
 
     def _of_lane(self, op: TensorOp, adders: str) -> Resources:
         bindings = self.bindings(op, adders)
+        if not op.reductions and any(isinstance(inner, arith.MuliOp) for inner in op.op.body.block.ops):
+            return _of_whole_numbers(op, self.library, bindings)
         scales = self.library.knows("scale")
         inside = [i.name for i in op.op.body.block.ops if not (scales and scaling_of(i)) and self.library.knows(i.name)]
         rows = [(name, row_of(op, name, self.library, bindings.get(name))) for name in inside]
@@ -102,3 +109,11 @@ class LaneCosts:
             wanted = {"adders": adders, "multipliers": self.multipliers}
             self.known.bindings[key] = bindings_of(op, self.library, wanted)
         return dict(self.known.bindings[key])
+
+
+def _of_whole_numbers(op: TensorOp, library: OperatorLibrary, bindings: Mapping[str, str]) -> Resources:
+    """The operators of one lane, as wide as the numbers that they meet: a scale's product of 64 bits is of 22 by 16."""
+    block, operators = op.op.body.block, Operators(library, Allotment(bindings))
+    bits = [type_bits(argument.type) for argument in block.args]
+    flat = flatten_body(block, bits, [False] * len(bits), operators, 1, added=False)
+    return total([step.operator.area(step.operand_bits) * step.count for step in flat.steps])

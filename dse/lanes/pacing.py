@@ -14,7 +14,7 @@ from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.analysis.spatial import frame_lanes, spatial_loops
 from penstock.compiler.design import KernelDesign
 from penstock.compiler.dialects.affine import projected_dims
-from penstock.compiler.platforms import Resources, load_platform
+from penstock.compiler.platforms import Resources, load_platform, total
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.compiler.transforms.pad_dims import Dims
 from penstock.dse.lanes.binding import paired_dims
@@ -30,6 +30,7 @@ from penstock.dse.lanes.mixing import (
 )
 from penstock.dse.lanes.neighbours import leader_of, shared_dims
 from penstock.dse.lanes.rows import NOT_BLOCKED, block_of, row_dims
+from penstock.dse.lanes.spilling import FABRIC, Spillable, may_be_short, spilled
 from penstock.dse.lanes.stores import Stores, large_operands, passing_by, stands_still, walked_frames
 from penstock.dse.lanes.walks import KernelWalk, kernel_design, walks_of, walks_of_one, with_some_lanes
 
@@ -49,7 +50,8 @@ class Fitter:
     elementwise kernels take from their leaders, no tile above `largest_tile` but those with more lanes, and no more
     operators in one kernel than `one` holds. Kernels that run `in_turn`, since each needs all that the one before it
     makes, are not to keep up with each other: the sum of their times counts. With `rows`, what meets the same weights
-    again does so in blocks of at most so many rows.
+    again does so in blocks of at most so many rows. One that `spills` builds the products of a few kernels of LUTs,
+    where DSPs are short by little.
     """
 
     graph: Graph
@@ -65,6 +67,7 @@ class Fitter:
     known: KnownLanes = field(default_factory=KnownLanes, compare=False, repr=False)
     in_turn: bool = False
     rows: int = NOT_BLOCKED
+    spills: bool = False
 
     def kernels(
         self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes = NO_PADDING, luts: int | None = None
@@ -267,6 +270,7 @@ class Fitter:
         """The cheapest lanes of every kernel that keep up; None where they do not fit together."""
         found: dict[str, Lanes] = {}
         dsp = lut = count = 0
+        most = limits.dsp + (may_be_short(limits.dsp) if self.spills else 0)
         for one in paced:
             chosen = one.keeping_up(pace, found)
             if chosen is None:
@@ -276,9 +280,27 @@ class Fitter:
             dsp += one.least.dsp * lanes + pairs.dsp
             lut += one.least.lut * lanes + pairs.lut
             count += lanes if one.counts else 0
-            if dsp > limits.dsp or lut > limits.lut or (self.most_lanes and count > self.most_lanes):
+            if dsp > most or lut > limits.lut or (self.most_lanes and count > self.most_lanes):
                 return None
+        if self.spills:
+            return None if self._spilled(walks, limits, found) is None else found
         return found if self._changes(walks, limits, found)[1] else None
+
+    def _spilled(
+        self, walks: Mapping[str, KernelWalk], limits: Resources, lanes: Mapping[str, Lanes]
+    ) -> frozenset[str] | None:
+        """The layers whose products are built of LUTs, since there are too few DSPs; None where all do not fit so."""
+        otherwise = replace(self.costs, multipliers=FABRIC)
+        here, there = dict[str, Resources](), dict[str, Resources]()
+        for op in self.graph.operations:
+            for costs, areas in ((self.costs, here), (otherwise, there)):
+                one = costs.of_lane(op, self._walk(op, walks).adders) * lanes[op.layer].count
+                areas[op.layer] = one + costs.of_pairs(op, lanes[op.layer].unroll)
+        saved = {layer: area.dsp - there[layer].dsp for layer, area in here.items() if layer not in self.fixed}
+        short = total(list(here.values())).dsp - limits.dsp
+        found = spilled(short, [Spillable(layer, dsp) for layer, dsp in saved.items() if dsp > 0])
+        area = total([there[layer] if found and layer in found else one for layer, one in here.items()])
+        return found if area.lut <= limits.lut else None
 
     def _changes(
         self, walks: Mapping[str, KernelWalk], limits: Resources, lanes: Mapping[str, Lanes]
@@ -303,6 +325,7 @@ class Fitter:
     ) -> dict[str, KernelDesign]:
         kernels: dict[str, KernelDesign] = {}
         changes = self._changes(walks, limits, lanes)[0]
+        in_luts = (self.spills and self._spilled(walks, limits, lanes)) or frozenset[str]()
         for op in self.graph.operations:
             if op.layer in self.fixed:
                 kernels[op.layer] = self.fixed[op.layer]
@@ -310,6 +333,8 @@ class Fitter:
             leader, unroll = self.leader(op), lanes[op.layer].unroll
             walk = self._walk(op, walks)
             bindings = self._mixed(op, walk, lanes[op.layer], changes)
+            if op.layer in in_luts:
+                bindings |= replace(self.costs, multipliers=FABRIC).bindings(op, walk.adders)
             if leader is None:
                 rest, large = self._rest(op, walk, lanes[op.layer], changes), self.large.get(op.layer, ())
                 kernels[op.layer] = kernel_design(

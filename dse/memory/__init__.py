@@ -4,6 +4,9 @@ from penstock.dse.memory.allocate import allocate
 from penstock.dse.memory.items import StoredItem, stored_items
 from penstock.dse.memory.picture import memory_svg, memory_table
 from penstock.dse.memory.result import Allocation
-from penstock.dse.memory.whole import allocate_whole
+from penstock.dse.memory.whole import allocate_whole, memory_luts
 
-__all__ = ["Allocation", "StoredItem", "allocate", "allocate_whole", "memory_svg", "memory_table", "stored_items"]
+__all__ = [
+    "Allocation", "StoredItem", "allocate", "allocate_whole", "memory_luts", "memory_svg", "memory_table",
+    "stored_items",
+]  # fmt: skip

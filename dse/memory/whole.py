@@ -22,3 +22,8 @@ def allocate_whole(
     items = decided(stored_items(network, library), kinds)
     logic = total([nest.logic for task in network.tasks for nest in task.nests])
     return allocate(items, {WHOLE_CHIP: limits}, {WHOLE_CHIP: logic}, gap=gap)
+
+
+def memory_luts(network: TaskNetwork) -> int:
+    """What of the LUTs the tasks' own memories take: kept weights most of all."""
+    return sum(task.area.lut - sum(nest.logic.lut for nest in task.nests) for task in network.tasks)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
+from penstock.compiler.analysis.pairs import PAIRINGS
 from penstock.compiler.design import KernelDesign
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import OperatorLibrary, implementations
-from penstock.dse.lanes.binding import ADDERS, PARAMETERS, bindable, operand_bits
+from penstock.dse.lanes.binding import ADDERS, MULTIPLIERS, PARAMETERS, bindable, operand_bits
 from penstock.dse.lanes.costs import KnownLanes
 from penstock.dse.lanes.factors import useful_factors
 from penstock.dse.lanes.neighbours import flowing
@@ -51,12 +52,14 @@ FittedValues = tuple[int | str | bool, ...]
 class Allowance:
     """What the operators of a design may take, all together and those of one kernel.
 
-    With `changed`, mixed operators of the same lanes take no more LUTs than these, as far as there are DSPs.
+    With `changed`, mixed operators of the same lanes take no more LUTs than these, as far as there are DSPs. Where
+    `spilled`, products of a few kernels are built of LUTs if DSPs are short by little.
     """
 
     whole: Resources
     one: Resources | None = None
     changed: int | None = None
+    spilled: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,14 +80,14 @@ class Fitting:
     def fitter(self) -> Fitter:
         return self._fitter({}, None)
 
-    def _fitter(self, settings: FittedSetting, one: Resources | None) -> Fitter:
-        multipliers, in_turn = str(settings.get("multipliers", "")), bool(settings.get(IN_TURN, False))
+    def _fitter(self, settings: FittedSetting, one: Resources | None, spills: bool = False) -> Fitter:
+        multipliers, in_turn = str(settings.get(MULTIPLIERS, "")), bool(settings.get(IN_TURN, False))
         rows = int(settings.get(ROWS, NOT_BLOCKED))
-        key = (multipliers, in_turn, rows, one)
+        key = (multipliers, in_turn, rows, one, spills)
         if key not in self._fitters:
             self._fitters[key] = Fitter(
                 self.graph, self.platform, self.clock_mhz, self.library, self.weights, multipliers, self.fixed,
-                self.most_lanes, None, one, self._known, in_turn, rows,
+                self.most_lanes, None, one, self._known, in_turn, rows, spills,
             )  # fmt: skip
         return self._fitters[key]
 
@@ -156,8 +159,13 @@ class Fitting:
 
     def kernels(self, settings: FittedSetting, allowance: Allowance) -> dict[str, KernelDesign]:
         """The kernels of the fastest design within an allowance, as far as operators say; one lane each if none is."""
-        fitter = self._fitter(settings, allowance.one)
+        fitter = self._fitter(settings, allowance.one, allowance.spilled)
         return fitter.kernels(self.walks(settings), allowance.whole, self.sizes(settings), allowance.changed)
+
+    def spills(self, settings: FittedSetting) -> bool:
+        """Whether products of a few kernels may be built of LUTs: of pairs, and where no operators are mixed anyway."""
+        mixed = any(walk.mixed for walk in self.walks(settings).values())
+        return settings.get(MULTIPLIERS) in PAIRINGS and not mixed
 
     def padding(self, settings: FittedSetting, allowance: Allowance, most: int | None = None) -> dict[str, int]:
         """The paddings with which lanes can be shared out most evenly."""
