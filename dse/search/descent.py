@@ -30,6 +30,7 @@ from penstock.dse.space.fitted import (
     FAVOUR,
     FITTED,
     IN_TURN,
+    ROWS,
     SHARE,
     WALK,
     Allowance,
@@ -216,8 +217,13 @@ class _Descent:
                     found.append(evaluation)
         if found and IN_TURN in self.choices:
             best = min(found, key=rank_of)
-            best = self._best_of(self._flowing(best), best)
+            best = self._best_of(self._flowing(best.params), best)
+            if ROWS in self.choices:  # what suits plain walks need not suit these
+                unpadded = [flow for way in (plain, *self._other_multipliers(plain)) for flow in self._flowing(way)]
+                best = self._best_of(unpadded, best, more=True)
             best = self._best_of(shared_out(self.choices, best.params), best)
+            fed = (best.params, *self._other_multipliers(best.params))  # weights pass again, beside more or less
+            best = self._best_of([way for one in fed for way in in_blocks(self.choices, one)], best, more=True)
             best = self._fed(best)
             found += [best] if best not in found else []
         if not found:
@@ -227,10 +233,10 @@ class _Descent:
             )  # fmt: skip
         return sorted(found, key=rank_of)
 
-    def _flowing(self, best: Evaluation) -> Iterator[State]:
+    def _flowing(self, params: Params) -> Iterator[State]:
         """Walks with which each kernel takes in what the one before it makes as it comes, and weights pass once."""
-        walks = self.fitting.flowing(self.space.settings(best.params))
-        yield from ({**best.params, **walks, IN_TURN: in_turn} for in_turn in self.choices[IN_TURN] if walks)
+        walks = self.fitting.flowing(self.space.settings(params))
+        yield from ({**params, **walks, IN_TURN: in_turn} for in_turn in self.choices[IN_TURN] if walks)
 
     def _fed(self, best: Evaluation) -> Evaluation:
         """With banks, multipliers and loads that run ahead as suits its walks, whatever was tried before."""
