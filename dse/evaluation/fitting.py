@@ -43,6 +43,7 @@ _HALF_FULL = 2
 _LEAST_LANES = 1 / 64
 _BISECTIONS = 4
 _FAR_SLOWER, _OF_DSPS = 2.0, (0.85, 0.7, 0.55, 0.4)
+"""How many times slower what fits must be for other numbers of DSPs to be tried, and parts of all that are."""
 _PARTS = (0.75, 0.5, 0.25, 0.1)
 
 

@@ -282,7 +282,7 @@ class Fitter:
             count += lanes if one.counts else 0
             if dsp > most or lut > limits.lut or (self.most_lanes and count > self.most_lanes):
                 return None
-        if self.spills:
+        if self.spills and dsp > limits.dsp:
             return None if self._spilled(walks, limits, found) is None else found
         return found if self._changes(walks, limits, found)[1] else None
 
