@@ -236,7 +236,7 @@ class _Reader:
         for task in tasks:
             if task.name in named:
                 raise self.source.error(
-                    task.node, f"there is a task {task.name!r} already", "give it a name of its own"
+                    task.node, f"there is a task {task.name!r} already", "write a task of another name"
                 )
             named[task.name] = task
 
