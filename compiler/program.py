@@ -21,12 +21,15 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.layers import Layers
+from penstock.compiler.lengths import ModelLengths
 from penstock.compiler.mesh_record import FILE as MESH_FILE
 from penstock.compiler.mesh_record import MeshRecord
 from penstock.compiler.places import FILE as PLACES_FILE
 from penstock.compiler.places import WrittenPlace, load_places, save_places
 from penstock.compiler.state import KeptState, load_states, save_states
 from penstock.compiler.text import TextPart
+
+_LENGTHS = "lengths"
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,8 @@ class Program:
     """Of a tile program: the plan that it was made of, for pages."""
     places: Mapping[str, tuple[WrittenPlace, ...]] = field(default_factory=dict[str, tuple[WrittenPlace, ...]])
     """Where the user wrote each layer; under no name, of one that has no layers."""
+    lengths: ModelLengths | None = None
+    """The sizes that each call says. All else is as large as at the largest of them."""
 
     def __repr__(self) -> str:
         """The name alone: a module's own repr walks its whole graph, over and over."""
@@ -205,6 +210,8 @@ class Program:
             (folder / MESH_FILE).write_text(json.dumps(self.mesh) + "\n")
         if self.places:
             save_places(self.places, folder)
+        if self.lengths is not None:
+            self.lengths.save(folder / _LENGTHS)
 
     @staticmethod
     def load(folder: Path, context: Context) -> Program:
@@ -234,10 +241,12 @@ class Program:
         text = TextPart.load(folder / "text") if (folder / "text").is_dir() else None
         mesh = json.loads((folder / MESH_FILE).read_text()) if (folder / MESH_FILE).exists() else None
         places = load_places(folder) if (folder / PLACES_FILE).exists() else {}
+        lengths = ModelLengths.load(folder / _LENGTHS) if (folder / _LENGTHS).is_dir() else None
         return Program(
             document["name"], module, params, Signature(*ports), samples, evaluation, calibration, host,
             document.get("has_weights", True),
             tuple(document.get("notes", ())), layers, states, initial, text, mesh, places,
+            lengths,
         )  # fmt: skip
 
 

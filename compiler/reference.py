@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -56,7 +56,7 @@ def _query(options: Sequence[tuple[str, object]]) -> str:
 
 @dataclass(frozen=True)
 class FileReference:
-    """`options` are those in `WEIGHTS`: the function takes none."""
+    """`options` are those in `WEIGHTS`; lengths that each call says are the function's own parameters."""
 
     path: Path
     function: str
@@ -232,6 +232,26 @@ def parse_reference(text: str) -> ModelReference:
     if not colon or not path.endswith(".py") or not function.isidentifier():
         raise PenstockError(code="model-reference", what="not a model reference", where=text, hint=_HINT)
     return FileReference(Path(path), function)
+
+
+def with_sizes(reference: ModelReference, sizes: Mapping[str, int]) -> ModelReference:
+    """The same model where these of its sizes are others: what `--dim` says a range of."""
+    if isinstance(reference, LayersReference):
+        return replace(reference, model=with_sizes(reference.model, sizes))
+    if not isinstance(reference, FileReference | ZooReference | LibraryReference | OnnxReference):
+        raise PenstockError(
+            code="bad-length", what="this model takes no lengths", where=str(reference),
+            limit="lengths are for PyTorch and ONNX models", hint="leave --dim out",
+        )  # fmt: skip
+    if isinstance(reference, OnnxReference):
+        return replace(reference, dims=(*(one for one in reference.dims if one[0] not in sizes), *sizes.items()))
+    given = next((name for name, _ in reference.options if name in sizes), None)
+    if given is not None:
+        raise PenstockError(
+            code="bad-length", what=f"{given!r} is one number in the model and a range in --dim", where=str(reference),
+            hint="leave one of the two out",
+        )  # fmt: skip
+    return replace(reference, options=(*reference.options, *((name, str(size)) for name, size in sizes.items())))
 
 
 def _with_layers(whole: str, text: str) -> FileReference | ZooReference | LibraryReference:

@@ -39,8 +39,15 @@ class Csim:
     def run_frames(self, frames: Sequence[Sequence[Array] | Mapping[int, Array]]) -> list[list[Array]]:
         """The outputs of every frame, at the dtypes and shapes of interface.json.
 
-        A frame is the model's inputs; those that the design does not read may be missing from a mapping.
+        A frame is the model's inputs; those that the design does not read may be missing from a mapping. Where each
+        call says its lengths, these are the last input, in steps; without them they are the largest.
         """
+        said = self.interface.get("lengths")
+        if said is not None:
+            most = np.array([one["high"] // one["step"] for one in said["of"]], np.int32)
+            place = next(e["index"] for e in self.interface["inputs"] if e["argument"] == said["argument"])
+            given = [frame if isinstance(frame, Mapping) else dict(enumerate(frame)) for frame in frames]
+            frames = [{place: most, **frame} for frame in given]
         work = self.folder / "csim" / "run"
         work.mkdir(exist_ok=True)
         names: list[str] = []

@@ -16,6 +16,7 @@ from math import gcd, prod
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from penstock.compiler.analysis.extents import extents_of
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.nest import MemoryOp
@@ -196,7 +197,7 @@ def accesses_of(memory: SSAValue, task: Operation | None = None, *, writes: bool
 def access_of(op: MemoryOp) -> Access:
     """What a load or store asks of its memory."""
     parent = op.parent_op()
-    trips = parent.trips if isinstance(parent, nest.NestOp) else (2,) * op.address.data.num_dims
+    trips = extents_of(parent).most if isinstance(parent, nest.NestOp) else (2,) * op.address.data.num_dims
     return Access.of(op.address.data, lanes_of(op), trips, writes=isinstance(op, nest.StoreOp))
 
 

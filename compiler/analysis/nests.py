@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAVa
 from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.banks import Access, access_of, accesses_of
+from penstock.compiler.analysis.extents import Extents, lengths_of_nest
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.bindings import bindings_of
 from penstock.compiler.dialects.nest import GuardAttr, Loop, memory_shape
@@ -23,6 +24,7 @@ from penstock.compiler.dialects.nest_lane_op import LaneOp
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.lengths import Length
 
 PlaceKind = Literal["stream", "block", "external", "array", "buffer", "rom"]
 
@@ -160,10 +162,16 @@ class NestFacts:
     block_loops: int = 0
     bindings: Mapping[str, str] = field(default_factory=dict[str, str])
     in_circle: bool = False
+    lengths: tuple[Length, ...] = ()
+    """Of each call, where loops and guards follow from them."""
 
     @property
     def trips(self) -> tuple[int, ...]:
         return tuple([loop.trip for loop in self.loops])
+
+    @property
+    def extents(self) -> Extents:
+        return Extents(self.loops, self.lengths)
 
 
 def accesses_in(facts: NestFacts, place: Place) -> list[Access]:
@@ -171,9 +179,9 @@ def accesses_in(facts: NestFacts, place: Place) -> list[Access]:
     found: list[Access] = []
     for one in facts.statements:
         if isinstance(one, Load) and one.place is place:
-            found.append(Access.of(one.address, one.result.shape, facts.trips, writes=False))
+            found.append(Access.of(one.address, one.result.shape, facts.extents.most, writes=False))
         elif isinstance(one, StoreFact) and one.place is place:
-            found.append(Access.of(one.address, one.value.shape, facts.trips, writes=True))
+            found.append(Access.of(one.address, one.value.shape, facts.extents.most, writes=True))
     return found
 
 
@@ -210,7 +218,13 @@ class _Reader:
         self.name = nest_name(op)
         statements = [self._statement(inner) for inner in op.body.block.ops]
         self.facts = NestFacts(
-            self.name, op.loops.data, statements, op.block_loops.data, bindings_of(op), op.in_circle is not None
+            self.name,
+            op.loops.data,
+            statements,
+            op.block_loops.data,
+            bindings_of(op),
+            op.in_circle is not None,
+            lengths_of_nest(op),
         )
 
     def _statement(self, op: Operation) -> Statement:

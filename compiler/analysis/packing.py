@@ -20,16 +20,19 @@ from penstock.compiler.layout import Layout
 from penstock.compiler.scalars.number_types import number_type
 
 
-def choose_layout(kind: ITensorType, port_bits: int, stripes: int = 1) -> Layout | None:
+def choose_layout(
+    kind: ITensorType, port_bits: int, stripes: int = 1, grains: Sequence[int] = ()
+) -> Layout | None:
     """The layout that suits a stream, with words of a power of two bits; None where words would hold one element.
 
-    With `stripes` words are as wide as so many ports together, or as there are elements for.
+    With `stripes` words are as wide as so many ports together, or as there are elements for. `grains` are of dims whose
+    size each call says what it is always a multiple of, and 0 of others: no word goes on from one grain to the next.
     """
     number, walk = number_type(kind.dtype), read_walk(kind)
     if not number.is_native or not walk.tiles:
         return None
     port = 1 << (port_bits.bit_length() - 1)
-    word = _choose_word(walk, (stripes * port if stripes > 1 else port_bits) // number.bits)
+    word = _choose_word(walk, (stripes * port if stripes > 1 else port_bits) // number.bits, grains)
     if prod(word) <= 1:
         return None
     tile = list(word)
@@ -88,9 +91,10 @@ def layout_of(attributes: ArrayAttr[DictionaryAttr] | None, index: int) -> Layou
     return found if isinstance(found, LayoutAttr) else None
 
 
-def _choose_word(walk: SliceWalk, lanes: int) -> list[int]:
+def _choose_word(walk: SliceWalk, lanes: int, grains: Sequence[int]) -> list[int]:
     """At most `lanes` elements: the slice's part of a power of two, grown along the innermost loops if it is whole."""
-    word = [gcd(size, 1 << size.bit_length()) for size in walk.element]
+    grain_of = grains or (0,) * len(walk.element)
+    word = [gcd(size, 1 << size.bit_length(), grain) for size, grain in zip(walk.element, grain_of, strict=True)]
     while prod(word) > max(lanes, 1):
         widest = next(d for d, size in enumerate(word) if size > 1)
         word[widest] //= 2
@@ -100,9 +104,10 @@ def _choose_word(walk: SliceWalk, lanes: int) -> list[int]:
         if dim is None or step != word[dim]:
             break
         room = lanes // prod(word)
-        factor = gcd(trip, 1 << (room.bit_length() - 1)) if room else 1
+        grain = grain_of[dim]
+        factor = gcd(grain // word[dim] if grain else trip, 1 << (room.bit_length() - 1)) if room else 1
         word[dim] *= factor
-        if factor != trip:
+        if factor != trip or grain:
             break
     return word
 

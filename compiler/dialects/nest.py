@@ -42,6 +42,7 @@ from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.compiler.dialects.bindings import bindings_of
+from penstock.compiler.dialects.counts import LengthsAttr, SizesAttr
 from penstock.compiler.dialects.formats import MapFormat, Maps, NumberFormat, NumbersFormat, OneType
 from penstock.compiler.dialects.nest_attributes import ALWAYS, GuardAttr, Loop, LoopsAttr, Term
 from penstock.compiler.dialects.nest_pick import PickOp
@@ -388,4 +389,4 @@ MemoryOp = LoadOp | StoreOp
 _OPERATIONS = (
     NestOp, ReadOp, WriteOp, LoadOp, StoreOp, SelectOp, WithinOp, StackOp, PickOp, MapOp, YieldOp, ReduceOp, ConstantOp,
 )  # fmt: skip
-NestDialect = Dialect("nest", list(_OPERATIONS), [GuardAttr, LoopsAttr, StackingAttr])
+NestDialect = Dialect("nest", list(_OPERATIONS), [GuardAttr, LengthsAttr, LoopsAttr, SizesAttr, StackingAttr])

@@ -13,6 +13,9 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from penstock.compiler.dialects.counts import parse_count
+from penstock.compiler.lengths import Count
+
 COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -28,15 +31,24 @@ SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
 
 @dataclass(frozen=True)
 class Term:
-    """One comparison of a guard: the counter of loop `loop` against a constant.
+    """One comparison of a guard: the counter of loop `loop` against a number.
 
-    With `every` it is the counter's remainder by that number which is compared.
+    With `every` it is the counter's remainder by that number which is compared. With `count` the number follows from
+    lengths that are given at each call, and `value` is what it is at the largest. With `law` that is what it followed
+    from: `value` is the number at one of the lengths.
     """
 
     loop: int
     comparison: str
     value: int
     every: int = 0
+    count: Count | None = None
+    law: Count | None = None
+
+    @property
+    def number(self) -> Count:
+        """What the counter is compared with, at all lengths."""
+        return self.count or self.law or Count((), self.value)
 
     def holds(self, counters: Sequence[int]) -> bool:
         return self.of(counters[self.loop])
@@ -53,7 +65,7 @@ class Term:
 
     def __str__(self) -> str:
         remainder = f" mod {self.every}" if self.every else ""
-        return f"d{self.loop}{remainder} {self.comparison} {self.value}"
+        return f"d{self.loop}{remainder} {self.comparison} {self.value}{_following(self)}"
 
 
 @irdl_attr_definition
@@ -98,7 +110,8 @@ class GuardAttr(Data[tuple[Term, ...]]):
                 parser.raise_error(f"a guard compares a loop counter such as d0 with a constant, not {dim}")
             every = parser.parse_integer() if parser.parse_optional_keyword("mod") else 0
             comparison = parser.parse_keyword_in(COMPARISONS, "a guard compares a loop counter with a constant")
-            return Term(int(dim[1:]), comparison, parser.parse_integer(), every)
+            value = parser.parse_integer()
+            return Term(int(dim[1:]), comparison, value, every, parse_count(parser), parse_count(parser, "of"))
 
         return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, term))
 
@@ -112,15 +125,33 @@ ALWAYS = GuardAttr(())
 
 @dataclass(frozen=True)
 class Loop:
-    """One loop of a nest: a name for people, and its static trip count."""
+    """One loop of a nest: a name for people, and its trip count.
+
+    With `count` the trips follow from lengths that are given at each call, and `trip` is how many there are at most.
+    With `law` that is what they followed from: `trip` is how many there are at one of the lengths.
+    """
 
     name: str
     trip: int
+    count: Count | None = None
+    law: Count | None = None
+
+    @property
+    def number(self) -> Count:
+        """The trips at all lengths."""
+        return self.count or self.law or Count((), self.trip)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.trip}{_following(self)}"
+
+
+def _following(one: Loop | Term) -> str:
+    return f" as {one.count}" if one.count else f" of {one.law}" if one.law else ""
 
 
 @irdl_attr_definition
 class LoopsAttr(Data[tuple[Loop, ...]]):
-    """The loops of a nest, outermost first: `#nest.loops<k: 4, j: 8>`."""
+    """The loops of a nest, outermost first: `#nest.loops<k: 4, j: 8 as 2 * seq>`."""
 
     name = "nest.loops"
 
@@ -129,10 +160,10 @@ class LoopsAttr(Data[tuple[Loop, ...]]):
         def loop() -> Loop:
             name = parser.parse_identifier()
             parser.parse_punctuation(":")
-            return Loop(name, parser.parse_integer())
+            return Loop(name, parser.parse_integer(), parse_count(parser), parse_count(parser, "of"))
 
         return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, loop))
 
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
-            printer.print_string(", ".join(f"{loop.name}: {loop.trip}" for loop in self.data))
+            printer.print_string(", ".join(map(str, self.data)))

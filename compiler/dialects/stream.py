@@ -26,12 +26,13 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.compiler.dialects.counts import LengthsAttr
 from penstock.compiler.dialects.formats import NumberFormat
 from penstock.compiler.dialects.itensor_types import LayoutAttr
 from penstock.compiler.layout import Layout
 
-CALLS = "calls"
-ARGUMENT_KINDS = ("input", "parameter", "output", "buffer", CALLS)
+CALLS, LENGTHS = "calls", "lengths"
+ARGUMENT_KINDS = ("input", "parameter", "output", "buffer", LENGTHS, CALLS)
 ON_CHIP = StringAttr("on_chip")
 """The memory space of an argument that is an array on the chip; others are external memory."""
 
@@ -198,6 +199,9 @@ class TopOp(IRDLOperation):
     A top whose last argument is of the kind "calls" has a sequencer: one start runs the list of calls that lies there,
     one after the other. The list is their number, and for each the word at which each of `moved` begins. `feeds` names
     the input whose memory an output shares, since the next call reads there what this one leaves.
+
+    A top with `lengths` has an argument of the kind "lengths": what each of them is in this call, in steps. Its
+    memories are as large as at the largest.
     """
 
     name = "stream.top"
@@ -206,6 +210,7 @@ class TopOp(IRDLOperation):
     argument_kinds = prop_def(ArrayAttr[StringAttr])
     layouts = prop_def(ArrayAttr[LayoutAttr | UnitAttr])
     feeds = opt_prop_def(DictionaryAttr)
+    lengths = opt_prop_def(LengthsAttr)
     irdl_options = (ParsePropInAttrDict(),)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), NoTerminator())
@@ -244,6 +249,12 @@ class TopOp(IRDLOperation):
         """Where the list of calls lies, if one start runs several."""
         kinds = self.argument_kinds.data
         return self.body.block.args[-1] if kinds and kinds[-1].data == CALLS else None
+
+    @property
+    def steps(self) -> BlockArgument | None:
+        """Where a call's lengths lie, if it says any."""
+        described = zip(self.body.block.args, self.argument_kinds, strict=True)
+        return next((argument for argument, kind in described if kind.data == LENGTHS), None)
 
     @property
     def moved(self) -> tuple[BlockArgument, ...]:

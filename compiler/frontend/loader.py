@@ -174,7 +174,7 @@ def _call(function: Callable[[], Any], reference: FileReference) -> Any:
         _importing_from(reference.path.parent),
         _user_errors(f"{reference.function}() failed", "model-function", reference.path),
     ):
-        return function()
+        return function(**{name: int(value) for name, value in reference.options if name not in WEIGHTS})
 
 
 @contextlib.contextmanager

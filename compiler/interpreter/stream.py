@@ -20,14 +20,15 @@ from penstock.compiler.interpreter.nest_run import Environment, NestRun
 
 
 def run(
-    module: ModuleOp, memories: Mapping[str, Array], parameters: Mapping[str, Array], *, strict: bool = True
+    module: ModuleOp, memories: Mapping[str, Array], parameters: Mapping[str, Array], *, strict: bool = True,
+    whole: bool = True,
 ) -> dict[str, Array]:
     """Run a top: `memories` holds inputs and streamed parameters by name; outputs come back by name.
 
     An output that `memories` has too holds that before the run, as an array that is read and written does.
 
     With `strict`, a value that was never defined (loaded where nobody stored, or where a guard does not hold) must
-    not leave its task, and every element of an output must be written.
+    not leave its task, and every element of an output must be written, unless outputs are larger than what is computed.
     """
     top = next(op for op in module.ops if isinstance(op, stream.TopOp))
     environment = Environment(external=set(top.body.block.args), strict=strict)
@@ -37,7 +38,7 @@ def run(
             environment.memories[argument] = MemoryCells.holding(argument.type, memories[name.data].copy())
         elif kind.data in ("output", "buffer"):
             environment.memories[argument] = MemoryCells.empty(argument.type)
-        elif kind.data != stream.CALLS:
+        elif kind.data not in (stream.CALLS, stream.LENGTHS):
             environment.memories[argument] = MemoryCells.holding(argument.type, memories[name.data])
         if kind.data == "output":
             outputs[name.data] = environment.memories[argument]
@@ -45,7 +46,7 @@ def run(
     for _, group in itertools.groupby(tasks, lambda task: task.group.data):
         _run_together([_TaskRun(environment, task, parameters) for task in group])
     _check_drained(environment)
-    if strict:
+    if strict and whole:
         _check_written(outputs)
     return {name: memory.data for name, memory in outputs.items()}
 

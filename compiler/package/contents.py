@@ -17,6 +17,7 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.layers import Layers
+from penstock.compiler.lengths import Sizes, sizes_json
 from penstock.compiler.package.render import render_bitstream_note, render_html, render_readme
 from penstock.compiler.package.report import Report
 from penstock.compiler.package.xrt import runs_on_xrt, xrt_files
@@ -60,6 +61,8 @@ class Expected:
     samples: tuple[Array, ...] = ()
     evaluation: Array | None = None
     probes: ProbeSet | None = None
+    lengths: Sequence[Sequence[Array]] = ()
+    """Of a model whose sizes each call says: at the lengths of its samples, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +142,11 @@ def _runtime_files() -> dict[str, bytes]:
 
 
 def _model_files(program: Program, expected: Expected) -> dict[str, bytes]:
+    known = program.lengths
+    sizes = (known.inputs, known.outputs) if known else ([None] * len(side) for side in _sides(program))
     signature = {
-        "inputs": [_port(p) for p in program.signature.inputs],
-        "outputs": [_port(p) for p in program.signature.outputs],
+        name: [_port(port, one) for port, one in zip(side, own, strict=True)]
+        for name, side, own in zip(("inputs", "outputs"), _sides(program), sizes, strict=True)
     }
     files = {"model/signature.json": (json.dumps(signature, indent=1) + "\n").encode()}
     passed = [i for i, port in enumerate(program.signature.inputs) if port.name not in program.held_inputs(0)]
@@ -149,6 +154,10 @@ def _model_files(program: Program, expected: Expected) -> dict[str, bytes]:
         files |= _arrays("model/samples/input_", [program.samples.inputs[i] for i in passed])
         files |= _arrays("model/samples/output_", program.samples.outputs)
         files |= _arrays("model/samples/expected_", expected.samples)
+    for number, (sample, answers) in enumerate(zip(known.samples if known else (), expected.lengths, strict=True)):
+        files |= _arrays(f"model/lengths/{number}/input_", sample.inputs)
+        files |= _arrays(f"model/lengths/{number}/output_", sample.outputs)
+        files |= _arrays(f"model/lengths/{number}/expected_", answers)
     if expected.probes is not None:
         files["model/probes/probes.json"] = (json.dumps({"gentle": expected.probes.gentle}) + "\n").encode()
         files |= _arrays("model/probes/input_", [expected.probes.inputs[i] for i in passed])
@@ -260,13 +269,19 @@ def _digest_of(values: Array) -> str:
     return hashlib.sha256(head + np.ascontiguousarray(values).tobytes()).hexdigest()
 
 
-def _port(port: Port) -> dict[str, Any]:
+def _sides(program: Program) -> tuple[Sequence[Port], Sequence[Port]]:
+    return program.signature.inputs, program.signature.outputs
+
+
+def _port(port: Port, sizes: Sizes | None) -> dict[str, Any]:
+    """With which of its dims follow from lengths, where each call says some."""
     scale = port.quant.scale if port.quant else None
     return {
         "name": port.name,
         "shape": list(port.shape),
         "dtype": port.dtype,
         "scale": list(scale) if isinstance(scale, tuple) else scale,
+        **({"sizes": sizes_json(sizes)} if sizes is not None else {}),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.graph import Graph, read_graph
+from penstock.compiler.analysis.lengths import SizedGraph
 from penstock.compiler.analysis.packing import layout_of
 from penstock.compiler.arrays import Array
 from penstock.compiler.design import Design
@@ -22,12 +23,15 @@ from penstock.compiler.interpreter import itensor as itensor_interpreter
 from penstock.compiler.interpreter import linalg as linalg_interpreter
 from penstock.compiler.interpreter import stream as stream_interpreter
 from penstock.compiler.layout import Layout, crop, pack, pad, unpack
+from penstock.compiler.lengths import Length
 from penstock.compiler.pipeline.stages import itensor_passes, last_stage, stream_passes, task_passes
 from penstock.compiler.plan.names import striped_tensor
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import NumberType, number_type
+from penstock.compiler.transforms.merge_lengths import at_steps, compared_steps, merge_lengths
 from penstock.compiler.transforms.pad_dims import PadDims
 from penstock.compiler.transforms.passes import level_of
+from penstock.compiler.transforms.resize_dims import mark_sizes, resized
 
 RunMemories = Callable[[dict[str, Array]], Mapping[str, Array]]
 """Runs one frame: what lies in external memory before it, by argument, and what it leaves there."""
@@ -46,6 +50,8 @@ class Lowered:
     stream: ModuleOp
     padded: Program
     """The program as it was tiled: dims that the design's tiles do not divide are padded, parameters with them."""
+    largest: Lowered | None = None
+    """The accelerator that does this at these lengths: its memories are as large as at the largest."""
     _answers: dict[str, list[Array]] = field(
         default_factory=dict[str, list[Array]], init=False, repr=False, compare=False
     )
@@ -117,7 +123,10 @@ class Lowered:
 
     def run_stream(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the stream level on inputs at the ports' dtypes."""
-        return self.run_memories(lambda held: stream_interpreter.run(self.stream, held, self.padded.params), inputs)
+        whole = self.largest or self
+        return self.run_memories(
+            lambda held: stream_interpreter.run(self.stream, held, whole.padded.params, whole=whole is self), inputs
+        )
 
     def run_memories(self, run: RunMemories, inputs: Sequence[Array]) -> list[Array]:
         """Run whatever has the design's external memories: they come in and go out packed, by argument."""
@@ -127,26 +136,36 @@ class Lowered:
             if kind.data == "output"
         }
         found = run(self.memories(inputs))
-        return self._unpacked([found[name] for name in outputs], list(outputs.values()))
+        memories = self.largest.graph if self.largest else None
+        return self._unpacked([found[name] for name in outputs], list(outputs.values()), memories)
 
     def memories(self, inputs: Sequence[Array]) -> dict[str, Array]:
         """What the host puts into external memory: inputs, and parameters that are streamed from there."""
         values = dict(zip((p.name for p in self.program.signature.inputs), self._shaped(inputs), strict=True))
+        params = (self.largest or self).padded.params
         memories: dict[str, Array] = {}
         for index, (name, kind) in enumerate(zip(self.top.argument_names, self.top.argument_kinds, strict=True)):
-            if kind.data not in ("output", "buffer", stream.CALLS):
+            if kind.data not in ("output", "buffer", stream.CALLS, stream.LENGTHS):
                 layout = self.top.layout(index)
                 whole = striped_tensor(name.data) if layout and layout.stripe is not None else name.data
-                value = values[whole] if kind.data == "input" else self.padded.params[whole]
+                value = self._as_large(whole, values[whole]) if kind.data == "input" else params[whole]
                 memories[name.data] = pack(value, layout) if layout else value
         return memories
 
-    def _unpacked(self, outputs: Sequence[Array], layouts: Sequence[Layout | None]) -> list[Array]:
+    def _as_large(self, name: str, value: Array) -> Array:
+        """An input as large as the memory that it lies in."""
+        if self.largest is None:
+            return value
+        graph = self.largest.graph
+        return pad(value, next(_shape(a) for a in graph.arguments if graph.name(a) == name))
+
+    def _unpacked(
+        self, outputs: Sequence[Array], layouts: Sequence[Layout | None], memories: Graph | None = None
+    ) -> list[Array]:
         """Results as the model's @main has them, from where the accelerator left them."""
         found: list[Array] = []
-        for value, layout, inner, own in zip(
-            outputs, layouts, self.graph.returned, self._own_graph.returned, strict=True
-        ):
+        inside = (memories or self.graph).returned
+        for value, layout, inner, own in zip(outputs, layouts, inside, self._own_graph.returned, strict=True):
             shape = _shape(inner)
             whole = unpack(value, layout, shape) if layout else value.reshape(shape)
             found.append(crop(whole, _shape(own)))
@@ -172,13 +191,51 @@ class Lowered:
 
 
 def lower(program: Program, design: Design) -> Lowered:
-    """Apply the design. Each level verifies; a design that does not fit the model is named by layer."""
+    """Apply the design. Each level verifies; a design that does not fit the model is named by layer.
+
+    A model whose sizes each call says is lowered at several, and becomes one accelerator for all of them.
+    """
+    if program.lengths is None or not program.lengths.lengths:
+        return _lower(program, design)
+    marked, lengths = mark_sizes(program), program.lengths.lengths
+    steps = compared_steps(lengths)
+    found = [_lower(*_at(marked, design, lengths, one), built=False) for one in steps]
+    merged = merge_lengths([one.stream for one in found], steps, lengths, program.name)
+    return replace(found[0], program=marked, design=design, stream=last_stage(merged, stream_passes(design)[1:]))
+
+
+def at_lengths(lowered: Lowered, sizes: Mapping[str, int]) -> Lowered:
+    """The accelerator as it works at some lengths, with the model as it is there beside it."""
+    known = lowered.program.lengths
+    assert known is not None, "the accelerator does one size"
+    steps = {length.name: sizes[length.name] // length.step for length in known.lengths}
+    own = _lower(*_at(lowered.program, lowered.design, known.lengths, steps), built=False)
+    return replace(own, stream=at_steps(lowered.stream, steps), largest=lowered)
+
+
+def _at(
+    program: Program, design: Design, lengths: Sequence[Length], steps: Mapping[str, int]
+) -> tuple[Program, Design]:
+    """What a design for the largest lengths is at others: a tile that is a whole dim stays one."""
+    sizes = {length.name: steps[length.name] * length.step for length in lengths}
+    sized = SizedGraph(read_graph(program.module))
+    kernels = dict(design.kernels)
+    for operation in sized.graph.operations:
+        if (kernel := kernels.get(operation.layer)) is not None:
+            whole = zip(kernel.tile, operation.trips, sized.of_loops(operation), strict=True)
+            tile = tuple(count.at(sizes) if count and n == trip else n for n, trip, count in whole)
+            kernels[operation.layer] = replace(kernel, tile=tile)
+    return resized(program, sizes), replace(design, kernels=kernels)
+
+
+def _lower(program: Program, design: Design, *, built: bool = True) -> Lowered:
+    """With `built`, the stream level says how everything is to be built."""
     if level_of(program.module) == "tasks":
         streams = last_stage(program.module, task_passes(design))
         return Lowered(program, design, program.module, streams, program)
     padded = PadDims(design).run(program)
     itensor = last_stage(padded.module, itensor_passes(design))
-    streams = last_stage(itensor, stream_passes(design))
+    streams = last_stage(itensor, stream_passes(design) if built else stream_passes(design)[:1])
     return Lowered(program, design, itensor, streams, padded)
 
 

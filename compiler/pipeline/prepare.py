@@ -8,13 +8,21 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline.share_layers import share_layers
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.canonicalise import quantise, simplify, sums_integers, use_integers
+from penstock.compiler.transforms.resize_dims import mark_sizes
 
 QUANTISATIONS: Mapping[str, int] = {"w8a8": 8, "w4a8": 4}
 """The bits of weights by the names of what can be asked for; activations have eight."""
 
 
 def prepare(program: Program, quantize: str | None = None) -> Program:
-    """The canonical program. The same program and option always give the same result."""
+    """The canonical program. The same program and option always give the same result.
+
+    Of a model whose sizes each call says, the graph knows which dims these are.
+    """
+    return mark_sizes(_prepared(program, quantize))
+
+
+def _prepared(program: Program, quantize: str | None) -> Program:
     if quantize is not None and quantize not in QUANTISATIONS:
         raise PenstockError(
             code="unknown-quantisation", what=f"{quantize!r} is not a quantisation", where="quantize",

@@ -7,7 +7,7 @@ equal order. A stream has one reader, so several get a fork.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
@@ -51,6 +51,8 @@ class Tensors:
     layouts: dict[SSAValue, LayoutAttr | None]
     taken: Names
     """What parts are called: layers by their own names, which come first, and all others."""
+    grains: Callable[[SSAValue], tuple[int, ...]] = lambda _value: ()
+    """Of a tensor's dims whose size each call says, what that is always a multiple of; nothing of others."""
 
 
 @dataclass
@@ -226,11 +228,11 @@ class KernelPlanner:
         if value not in self.tensors.layouts:
             fed = value in self.graph.fed.values()
             stripes = 1 if fed else self.tensors.ports_for(self.paces.get(value, 0.0))
-            self.tensors.layouts[value] = self._layout(order, stripes)
+            self.tensors.layouts[value] = self._layout(value, order, stripes)
 
-    def _layout(self, order: Order, stripes: int = 1) -> LayoutAttr | None:
-        bits = self.tensors.port_bits
-        return self.table.layout(order, bits, stripes) if bits else None
+    def _layout(self, value: SSAValue, order: Order, stripes: int = 1) -> LayoutAttr | None:
+        bits, grains = self.tensors.port_bits, self.tensors.grains(value)
+        return self.table.layout(order, bits, stripes, grains) if bits else None
 
     def _load(self, name: str, value: SSAValue, order: Order) -> Stream:
         transfer = self.table.load(order, self.tensors.layouts[value])
@@ -245,7 +247,8 @@ class KernelPlanner:
         One that is an input of the next call lies as that is read.
         """
         order, fed = self.made[value], self.graph.fed.get(value)
-        layout = self.tensors.layouts[fed] if fed is not None and fed in self.tensors.layouts else self._layout(order)
+        known = fed is not None and fed in self.tensors.layouts
+        layout = self.tensors.layouts[fed] if known else self._layout(value, order)
         self.tensors.layouts[value] = layout
         stream = self.waiting[value, order].pop()
         transfer = self.table.store(order, layout)

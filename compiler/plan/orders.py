@@ -30,11 +30,13 @@ class OrderTable:
             found = self._by_identity[id(kind)] = (kind, order)  # held, so that its identity stays its own
         return found[1]
 
-    def layout(self, order: Order, port_bits: int, stripes: int = 1) -> LayoutAttr | None:
+    def layout(
+        self, order: Order, port_bits: int, stripes: int = 1, grains: tuple[int, ...] = ()
+    ) -> LayoutAttr | None:
         """The layout in external memory that suits a stream; equal ones are the same object."""
-        key = (order, port_bits, stripes)
+        key = (order, port_bits, stripes, grains)
         if key not in self._layouts:
-            layout = choose_layout(order.kind, port_bits, stripes)
+            layout = choose_layout(order.kind, port_bits, stripes, grains)
             self._layouts[key] = layout and self._equal.setdefault(layout, LayoutAttr.of(layout))
         return self._layouts[key]
 

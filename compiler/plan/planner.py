@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.graph import Graph
+from penstock.compiler.analysis.lengths import SizedGraph
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import LayoutAttr
 from penstock.compiler.names import Names
@@ -51,6 +52,7 @@ class Planner:
         self._names: dict[SSAValue, str] = {argument: graph.name(argument) for argument in graph.arguments}
         self._computations = Computations(graph, platform, self._orders)
         self._frames = Frames(graph)
+        self._sized = SizedGraph(graph)
 
     def plan(self, design: Design) -> Plan:
         check_layers(design, self.graph)
@@ -63,7 +65,8 @@ class Planner:
         # where arguments are arrays on the chip nothing is packed: their banks deliver any slice as it is
         port_bits = 0 if self.platform.has_array_arguments else design.port_bits
         tensors = Tensors(
-            port_bits, ports_for(design, self.platform), dict(self._names), dict(on_chip), Names(self.graph.by_layer)
+            port_bits, ports_for(design, self.platform), dict(self._names), dict(on_chip), Names(self.graph.by_layer),
+            self._sized.grains,
         )
         kernels: list[Kernel] = []
         for frame in frames:

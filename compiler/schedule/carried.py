@@ -6,34 +6,35 @@ from collections.abc import Sequence
 
 from xdsl.ir.affine import AffineMap
 
+from penstock.compiler.analysis.extents import Extents
 from penstock.compiler.dialects.affine import coefficients
 
 
-def stands_still(address: AffineMap, trips: Sequence[int]) -> bool:
+def stands_still(address: AffineMap, extents: Extents) -> bool:
     """Whether consecutive iterations meet the same word: the innermost turning loop does not move it."""
-    turning = [loop for loop, trip in enumerate(trips) if trip > 1]
+    turning = [loop for loop, trip in enumerate(extents.most) if trip > 1]
     return not turning or not any(_moves(address, turning[-1]))
 
 
-def reuse_distance(store: AffineMap, load: AffineMap, lanes: Sequence[int], trips: Sequence[int]) -> int | None:
-    """The least number of iterations from a store of a word to a later load of it; None if none follows.
+def reuse_distance(store: AffineMap, load: AffineMap, lanes: Sequence[int], extents: Extents) -> int | None:
+    """The least number of iterations, at any length, from a store of a word to a later load of it, or None.
 
     Exact for equal addresses in which different counters mean different words; otherwise the next
     iteration is assumed to need the word, which is safe.
     """
     if str(store) != str(load):
         return 1
-    turning = [loop for loop, trip in enumerate(trips) if trip > 1]
+    turning = [loop for loop, trip in enumerate(extents.most) if trip > 1]
     still = [loop for loop in turning if not any(_moves(store, loop))]
     moving = [loop for loop in turning if loop not in still]
-    if not _words_differ(store, lanes, trips, moving):
+    if not _words_differ(store, lanes, extents.most, moving):
         return 1
     if not still:
         return None
     inside = [loop for loop in moving if loop > still[-1]]
     distance = 1
     for loop in inside:
-        distance *= trips[loop]
+        distance *= extents.least[loop]
     return distance
 
 

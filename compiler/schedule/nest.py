@@ -64,6 +64,7 @@ def found_in(error: PenstockError, where: str) -> PenstockError:
 class _Scheduler:
     def __init__(self, facts: NestFacts, library: OperatorLibrary, steps: list[FlatStep]) -> None:
         self.facts, self.library, self.steps, self.trips = facts, library, steps, facts.trips
+        self.extents = facts.extents
         self.budget = library.budget_ns
         self.memory_steps: dict[Place, list[int]] = defaultdict(list)
         for index, step in enumerate(steps):
@@ -206,7 +207,7 @@ class _Scheduler:
         late: list[tuple[int, int]] = []
         for users in self.sharing:
             front = max((self.start[i] for i, step in enumerate(self.steps) if step.takes), default=0)
-            found = stages_apart([(self.start[i], self.steps[i].when) for i in users], ii, front, self.trips)
+            found = stages_apart([(self.start[i], self.steps[i].when) for i in users], ii, front, self.extents)
             assert found is not None, "the interval has a slot for each"
             late += [(i, stage) for i, stage in zip(users, found, strict=True) if stage > self.start[i]]
         return late
@@ -231,7 +232,7 @@ class _Scheduler:
         return Bound("circle", front, f"II = {front}: in a circle of streams one iteration at a time takes its tokens")
 
     def _all_stand_still(self, users: list[int]) -> bool:
-        return all(stands_still(_address(self.steps[i]), self.trips) for i in users)
+        return all(stands_still(_address(self.steps[i]), self.extents) for i in users)
 
     def _carried(self) -> list[_Carried]:
         found: list[_Carried] = []
@@ -243,7 +244,7 @@ class _Scheduler:
             for store in stores:
                 for load in loads:
                     distance = reuse_distance(
-                        _address(self.steps[store]), _address(self.steps[load]), self.steps[load].shape, self.trips,
+                        _address(self.steps[store]), _address(self.steps[load]), self.steps[load].shape, self.extents,
                     )  # fmt: skip
                     if distance is not None:
                         found.append(_Carried(store, load, distance, memory in self.held))
@@ -332,10 +333,10 @@ class _Scheduler:
         return tuple(found)
 
     def _access(self, step: FlatStep) -> Access:
-        return Access.of(_address(step), step.shape, self.trips, writes=step.kind == "store")
+        return Access.of(_address(step), step.shape, self.extents.most, writes=step.kind == "store")
 
     def _logic(self, memories: tuple[MemoryUse, ...]) -> Resources:
-        counters = sum((t - 1).bit_length() for t in self.trips)
+        counters = sum((t - 1).bit_length() for t in self.extents.most)
         control = self.library.control
         parts = [
             Resources(

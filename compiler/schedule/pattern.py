@@ -100,18 +100,3 @@ def _every(runs: tuple[tuple[int, int], ...], term: Term) -> tuple[tuple[int, in
             else:
                 kept.append((counter, 1))
     return tuple(kept)
-
-
-def exclusive(a: GuardAttr, b: GuardAttr, trips: Sequence[int]) -> bool:
-    """Whether two guards hold in no iteration together, as one loop's counter alone tells."""
-    for loop, trip in enumerate(trips):
-        terms = [t for t in (*a.terms, *b.terms) if t.loop == loop]
-        if terms and trip <= 4096:
-            counters = [0] * len(trips)
-            held = False
-            for i in range(trip):
-                counters[loop] = i
-                held = held or all(t.holds(counters) for t in terms)
-            if not held:
-                return True
-    return False

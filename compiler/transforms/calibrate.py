@@ -6,12 +6,13 @@ the accelerator run in their order, each with its own weights, and the ranges of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
+from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.calls import example_calls, run_calls
@@ -19,6 +20,7 @@ from penstock.compiler.interpreter.linalg import argument_names, main_function, 
 from penstock.compiler.interpreter.rows import split_rows
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.editor import layer_of
+from penstock.compiler.transforms.resize_dims import mark_sizes, resized
 
 _FAR_BELOW = 20.0
 _MOST_KEPT = 1 << 16
@@ -118,11 +120,27 @@ def measure_spreads(program: Program) -> dict[SSAValue, Spread]:
         )
     elif program.layers is None and not program.states:
         run_observed(program, [np.asarray(x)[None] for x in program.samples.inputs])
+        for one, inputs, same in _at_other_lengths(program):
+            note_as = {copy: value for value, copy in same}
+            given = [np.asarray(x)[None] for x in inputs]
+            for port, numbers in zip(one.signature.inputs, given, strict=True):
+                note(arguments[port.name], numbers, port.name)
+            run_many(one, given, lambda value, numbers, note_as=note_as: observe(note_as[value], numbers), quick=True)
     else:
         run_calls(program, example_calls(program), lambda one, given: [
             x[0] for x in run_observed(one, [np.asarray(x)[None] for x in given])
         ])  # fmt: skip
     return spreads
+
+
+def _at_other_lengths(
+    program: Program,
+) -> Iterator[tuple[Program, Sequence[Array], Iterator[tuple[SSAValue, SSAValue]]]]:
+    """A model whose sizes each call says, at those that it brings examples of: its values beside the program's own."""
+    for sample in program.lengths.samples if program.lengths else ():
+        own = resized(mark_sizes(program), sample.lengths)
+        values = ((one.result for one in read_graph(each.module).operations) for each in (program, own))
+        yield own, sample.inputs, zip(*values, strict=True)
 
 
 def not_finite(model: str, layer: str) -> PenstockError:

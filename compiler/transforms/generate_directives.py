@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.banks import Geometry, access_of, accesses_of, geometry_of, lanes_of
+from penstock.compiler.analysis.extents import extents_of
 from penstock.compiler.analysis.ports import AxiPort, plan_ports
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import directives, nest, stream
@@ -129,6 +130,7 @@ class _Builder:
         op.attributes[directives.BANKS] = _banks(geometry.in_registers if kind == "registers" else geometry)
         op.attributes[directives.STORAGE] = StorageAttr.of(kind, shape.ports_of(kind))
         if isinstance(op, stream.BufferOp) and kind != "registers":
+            op.attributes.pop(directives.CARRIED, None)
             distance = _carried_distance(accesses)
             if distance != 1:
                 op.attributes[directives.CARRIED] = CarriedAttr.of(distance)
@@ -191,7 +193,7 @@ def _carried_distance(accesses: Sequence[MemoryOp]) -> int:
             parent = load.parent_op()
             if not isinstance(parent, nest.NestOp) or store.parent_op() is not parent:
                 continue
-            distance = reuse_distance(store.address.data, load.address.data, lanes_of(load), parent.trips)
+            distance = reuse_distance(store.address.data, load.address.data, lanes_of(load), extents_of(parent))
             if distance is not None:
                 found.append(distance)
     return min(found, default=0)

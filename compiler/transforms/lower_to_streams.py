@@ -20,6 +20,7 @@ from penstock.compiler.analysis.nests import NestFacts, Place
 from penstock.compiler.analysis.packing import layout_of
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import itensor, stream
+from penstock.compiler.dialects.counts import LENGTHS, LengthsAttr
 from penstock.compiler.dialects.itensor import LayoutAttr
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import tensor_type, vector_type
@@ -97,6 +98,8 @@ class _Lowering:
                 body = Region(Block(write_nests([one for _, one in sorted(nests, key=itemgetter(0))], self.places)))
                 loading.append(stream.TaskOp(port, names.shared_port_name(port), body, number))
             self.tasks[before:before] = loading  # C++ runs tasks in this order: loads come before their readers
+        if isinstance(lengths := self.function.attributes.get(LENGTHS), LengthsAttr):
+            self._numbers(stream.LENGTHS, len(lengths.data))
         feeds = {} if platform.has_array_arguments else self._feeds()
         if feeds:
             self._list_of_calls()
@@ -213,11 +216,14 @@ class _Lowering:
         """The last argument: how many calls there are, and where each of their memories begins."""
         described = zip(self.top.args, self.top_kinds, strict=True)
         moved = sum(kind in ("input", "output") and a.first_use is not None for a, kind in described)
-        self.top_names.append(Names(self.top_names).take(stream.CALLS))
-        self.top_kinds.append(stream.CALLS)
+        self._numbers(stream.CALLS, 1 + moved)
+
+    def _numbers(self, kind: str, numbers: int) -> None:
+        """A memory of numbers that say what a call is."""
+        self.top_names.append(Names(self.top_names).take(kind))
+        self.top_kinds.append(kind)
         self.top_layouts.append(None)
-        argument = self.top.insert_arg(MemRefType(i32, (1 + moved,)), len(self.top.args))
-        argument.name_hint = stream.CALLS
+        self.top.insert_arg(MemRefType(i32, (numbers,)), len(self.top.args)).name_hint = kind
 
     def _name(self, argument: SSAValue) -> str:
         return self._attribute(argument, "penstock.name")

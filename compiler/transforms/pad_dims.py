@@ -7,7 +7,7 @@ it is masked. Where a slice, concatenation or reshape would move it, the design 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import lcm
@@ -189,18 +189,27 @@ class PadDims(Pass):
 
 def pad_module(dims: Dims, sizes: PaddedSizes) -> ModuleOp:
     """A copy of the graph's module with the sizes in all its types."""
-    old = dims.graph.function.parent_op()
-    assert isinstance(old, ModuleOp)
-    module = old.clone()
+    graph = dims.graph
+    values = [*graph.arguments, *(node.result for node in graph.nodes)]
+    return retyped(graph, {value: _shape(dims, sizes, value) for value in values}, dims.masks(sizes))
+
+
+def retyped(
+    old: Graph, shapes: Mapping[SSAValue, tuple[int, ...]], masks: Sequence[PaddingMask] = ()
+) -> ModuleOp:
+    """A copy of the graph's module whose arguments and results have these shapes."""
+    above = old.function.parent_op()
+    assert isinstance(above, ModuleOp)
+    module = above.clone()
     graph = read_graph(module)
-    copied = Dims(graph)  # a copy has its operations, and so its classes, in the same order
     function = graph.function
-    for mask in dims.masks(sizes):
+    mine, theirs = ([*one.arguments, *(node.result for node in one.nodes)] for one in (graph, old))
+    wanted = {copy: shapes[value] for copy, value in zip(mine, theirs, strict=True)}
+    for mask in masks:
         write_mask(graph.by_layer[mask.layer], mask)
     for operation in graph.operations:
-        _give_start(operation, _shape(copied, sizes, operation.result))
-    for value in [*graph.arguments, *(node.result for node in graph.nodes)]:
-        shape = _shape(copied, sizes, value)
+        _give_start(operation, wanted[operation.result])
+    for value, shape in wanted.items():
         if isinstance(value.owner, tensor.ExtractSliceOp):
             value.owner.static_sizes = DenseArrayBase.from_list(i64, shape)
         Rewriter.replace_value_with_new_type(value, _typed(value, shape))

@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from penstock.compiler.analysis.graph import Graph, read_graph
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import itensor
+from penstock.compiler.dialects.counts import LENGTHS
 from penstock.compiler.dialects.itensor import LayoutAttr, ScheduleAttr
 from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.plan.computations import task_body
@@ -90,7 +91,10 @@ class _Writer:
         results = old.res_attrs  # nothing to say prints, and so parses, otherwise than an empty list
         if any(self.plan.layouts.get(v) for v in self.graph.returned):
             results = self._with_layouts(list(results or [DictionaryAttr({})] * len(outputs)), self.graph.returned)
-        return ModuleOp([func.FuncOp("main", kind, Region(block), arg_attrs=arguments, res_attrs=results)])
+        function = func.FuncOp("main", kind, Region(block), arg_attrs=arguments, res_attrs=results)
+        if (lengths := old.attributes.get(LENGTHS)) is not None:
+            function.attributes[LENGTHS] = lengths
+        return ModuleOp([function])
 
     def _type(self, value: SSAValue) -> Attribute:
         return self.types.get(value, value.type)

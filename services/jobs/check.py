@@ -49,6 +49,7 @@ from penstock.compiler.runtime.penstock_runtime.host import HostGraph, compare_w
 from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.profiling.csim import Csim, build_csim
 from penstock.profiling.tool_runner import ToolRunner
+from penstock.services.jobs.check_lengths import check_lengths
 from penstock.services.jobs.check_rtl import check_rtl
 from penstock.services.jobs.foretelling import language_section
 
@@ -102,6 +103,8 @@ class Checked:
         if (probes := self.expected.probes) is not None:
             arrays |= {f"probe_{i}": a for i, a in enumerate(probes.inputs)}
             arrays |= {f"answer_{i}": a for i, a in enumerate(probes.answers)}
+        for number, answers in enumerate(self.expected.lengths):
+            arrays |= {f"length{number}_{i}": a for i, a in enumerate(answers)}
         np.savez(folder / "expected.npz", **arrays)
 
     @staticmethod
@@ -110,12 +113,14 @@ class Checked:
         with np.load(folder / "expected.npz", allow_pickle=False) as arrays:
             samples, probes, answers = (_numbered(arrays, kind) for kind in ("sample", "probe", "answer"))
             evaluation = arrays["evaluation"] if "evaluation" in arrays.files else None
+            sizes = sum(1 for name in arrays.files if name.startswith("length") and name.endswith("_0"))
+            lengths = [list(_numbered(arrays, f"length{number}")) for number in range(sizes)]
         accuracy, language = document["accuracy"], document.get("language")
         return Checked(
             verify=Verify.model_validate(document["verify"]),
             accuracy=Accuracy.model_validate(accuracy) if accuracy else None,
             expected=Expected(
-                samples, evaluation, ProbeSet(probes, answers, gentle(len(probes[0]))) if probes else None
+                samples, evaluation, ProbeSet(probes, answers, gentle(len(probes[0]))) if probes else None, lengths
             ),
             language=Language.model_validate(language) if language else None,
         )
@@ -183,6 +188,7 @@ def _check(
         probes = probe_set(lowered, csim)
         answers = held_out.answers(answered) if held_out else None
         whole = check_whole(lowered, host, csim)
+        lengths, at_others = check_lengths(lowered, csim)
     if core is not None:
         progress("running the SystemVerilog")
     rtl = check_rtl(core, inputs, held_out.frames if held_out else [], answered) if core is not None else None
@@ -195,13 +201,13 @@ def _check(
         verify=Verify(
             csim=_csim_section(comparisons, frames),
             pytorch=_pytorch_section(lowered, pytorch),
-            levels=tuple(_level_section(c, too_long) for c in levels),
+            levels=tuple(_level_section(c, too_long) for c in (*levels, *lengths)),
             whole=whole,
             rtl=rtl,
             probes=_probes_section(probes),
         ),
         accuracy=held_out.accuracy(answers) if held_out is not None and answers is not None else None,
-        expected=Expected(tuple(_sample_answers(lowered)), expected, probes),
+        expected=Expected(tuple(_sample_answers(lowered)), expected, probes, at_others),
         language=language,
     )
 
@@ -369,15 +375,9 @@ def _level_section(c: Comparison, too_long: str) -> LevelCheck:
 
 
 def _csim_section(comparisons: list[Comparison], samples: int) -> CsimCheck:
-    values = sum(c.values for c in comparisons)
-    mismatches = sum(c.mismatches for c in comparisons)
-    return CsimCheck(
-        equal=mismatches == 0,
-        values=values,
-        bits_equal=sum(c.bits_equal for c in comparisons),
-        samples=samples,
-        evidence="simulated",
-    )
+    values, mismatches = sum(c.values for c in comparisons), sum(c.mismatches for c in comparisons)
+    bits_equal = sum(c.bits_equal for c in comparisons)
+    return CsimCheck(equal=mismatches == 0, values=values, bits_equal=bits_equal, samples=samples, evidence="simulated")
 
 
 def _pytorch_section(lowered: Lowered, c: Comparison | None) -> PytorchCheck:

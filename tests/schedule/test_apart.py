@@ -7,10 +7,11 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.compiler.analysis.extents import Extents
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Term
 from penstock.compiler.schedule.apart import fall_together, stages_apart
 
-TRIPS = (4,)
+EXTENTS = Extents.of_trips((4,))
 GUARDS = (ALWAYS, GuardAttr((Term(0, "eq", 0),)), GuardAttr((Term(0, "eq", 1),)), GuardAttr((Term(0, "ge", 1),)))
 
 
@@ -20,15 +21,15 @@ GUARDS = (ALWAYS, GuardAttr((Term(0, "eq", 0),)), GuardAttr((Term(0, "eq", 1),))
 )  # fmt: skip
 def test_each_has_a_slot(accesses: list[tuple[int, GuardAttr]], more: int, front: int) -> None:
     ii = len(accesses) + more
-    found = stages_apart(accesses, ii, front, TRIPS)
+    found = stages_apart(accesses, ii, front, EXTENTS)
     assert found is not None
     assert all(stage >= first for stage, (first, _) in zip(found, accesses, strict=True))
     placed = [(stage, when) for stage, (_, when) in zip(found, accesses, strict=True)]
-    assert not any(fall_together(a, b, ii, front, TRIPS) for a, b in combinations(placed, 2))
-    if not any(fall_together(a, b, ii, front, TRIPS) for a, b in combinations(accesses, 2)):
+    assert not any(fall_together(a, b, ii, front, EXTENTS) for a, b in combinations(placed, 2))
+    if not any(fall_together(a, b, ii, front, EXTENTS) for a, b in combinations(accesses, 2)):
         assert placed == accesses
 
 
 def test_there_is_no_room_for_more_than_there_are_slots() -> None:
-    assert stages_apart([(0, ALWAYS)] * 3, 2, 0, TRIPS) is None
-    assert stages_apart([(0, GUARDS[1]), (0, GUARDS[2])], 1, 0, TRIPS) == [0, 0]
+    assert stages_apart([(0, ALWAYS)] * 3, 2, 0, EXTENTS) is None
+    assert stages_apart([(0, GUARDS[1]), (0, GUARDS[2])], 1, 0, EXTENTS) == [0, 0]

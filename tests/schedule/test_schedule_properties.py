@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.ir.affine import AffineMap
 
+from penstock.compiler.analysis.extents import Extents
 from penstock.compiler.dialects.affine import evaluate_map, linear_sum
 from penstock.compiler.dialects.nest import GuardAttr, Term
 from penstock.compiler.pipeline import lower
@@ -50,7 +51,7 @@ def test_the_distance_of_a_dependence_is_never_too_long(data: st.DataObject):
     steps = st.integers(0, 4)
     results = [linear_sum([(i, s) for i in range(len(trips)) if (s := data.draw(steps))]) for _ in lanes]
     address = AffineMap(len(trips), 0, tuple(results))
-    distance = reuse_distance(address, address, lanes, trips)
+    distance = reuse_distance(address, address, lanes, Extents.of_trips(trips))
     seen: dict[tuple[int, ...], int] = {}
     least: int | None = None
     for i, counters in enumerate(itertools.product(*(range(t) for t in trips))):
@@ -65,7 +66,7 @@ def test_the_distance_of_a_dependence_is_never_too_long(data: st.DataObject):
     else:
         assert distance is not None
         assert 1 <= distance <= least
-    if stands_still(address, trips) and max(trips) > 1:
+    if stands_still(address, Extents.of_trips(trips)) and max(trips) > 1:
         assert distance == 1
 
 

@@ -23,7 +23,9 @@ class CppNames:
     roms: Mapping[SSAValue, str]
     kernels: Mapping[int, str]
     one_call: str
-    """The function that a list of calls runs, where there is one."""
+    """The function that does one call, where something is read before it."""
+    lengths: Mapping[str, str]
+    """What a call's lengths are, in steps."""
 
 
 def cpp_names(top: stream.TopOp) -> CppNames:
@@ -38,7 +40,7 @@ def cpp_names(top: stream.TopOp) -> CppNames:
         elif isinstance(op, stream.BlocksOp):
             found[op.result] = names.take(c_name(op.sym_name.data), _of_block)
     for argument, name in zip(top.body.block.args, top.argument_names, strict=True):
-        if argument.first_use is not None or argument is top.calls:
+        if argument.first_use is not None or argument in (top.calls, top.steps):
             safe = c_name(name.data)
             found[argument] = names.take(f"{safe}_arg" if _LOCAL.fullmatch(safe) else safe)
     roms: dict[SSAValue, str] = {}
@@ -47,7 +49,9 @@ def cpp_names(top: stream.TopOp) -> CppNames:
             if isinstance(op, stream.RomOp):  # one array a reader, so that each task can cut it as it needs
                 roms[op.result] = names.take(f"{task.sym_name.data}__{c_name(op.parameter.data)}")
     groups = sorted({task.group.data for task in tasks})
-    return CppNames(found, roms, {group: names.take(f"kernel_{group}") for group in groups}, names.take("one_call"))
+    kernels = {group: names.take(f"kernel_{group}") for group in groups}
+    lengths = {one.name: names.take(f"steps_{one.name}") for one in (top.lengths.data if top.lengths else ())}
+    return CppNames(found, roms, kernels, names.take("one_call"), lengths)
 
 
 def _of_block(name: str) -> tuple[str, str]:

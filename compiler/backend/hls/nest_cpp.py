@@ -20,6 +20,7 @@ from penstock.compiler.backend.hls import nest_values, pragmas
 from penstock.compiler.backend.hls.arrays_cpp import ArrayLayout, divided
 from penstock.compiler.backend.hls.bind_cpp import runs_of
 from penstock.compiler.backend.hls.lines import CppLines, extents, subscripts, word_type
+from penstock.compiler.backend.hls.loops_cpp import open_loops
 from penstock.compiler.backend.hls.nest_values import is_reduced, is_single_slot, is_start, twin
 from penstock.compiler.backend.hls.pairs_cpp import PairsCpp, arguments_at
 from penstock.compiler.backend.hls.ports import TopPort
@@ -44,6 +45,8 @@ class NestCpp:
     names: dict[SSAValue, str]
     external: Mapping[SSAValue, TopPort]
     out: CppLines
+    lengths: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What the lengths of a call are called."""
     used: dict[str, int] = field(default_factory=dict[str, int])
     guarded: tuple[str, int] | None = None
     """The condition of the block that was closed last, and after how many lines."""
@@ -60,21 +63,12 @@ class NestCpp:
 
     def emit(self) -> None:
         loops, split = self.op.loops.data, self.op.block_loops.data
-        for position, loop in enumerate(loops):
-            if position == split:
-                self._locks()
-            label = f"{self.label}_{loop.name}: " if position == len(loops) - 1 else ""
-            self.out.add(f"{label}for (int {loop.name} = 0; {loop.name} < {loop.trip}; ++{loop.name}) {{")
-            self.out.indent += 1
-        if split == len(loops):
-            self._locks()
+        close = open_loops(self.out, loops, split, self.label, self.lengths, self._locks, self._fresh)
         if loops and not is_single_slot(self.op):  # of one slot, the function is the pipeline
             self.out.add(pragmas.pipeline(self.op), *pragmas.carried(self._local_memories()))
         for op in self.op.body.block.ops:
             self._operation(op)
-        for _ in loops:
-            self.out.indent -= 1
-            self.out.add("}")
+        close()
 
     def _memories(self) -> dict[SSAValue, str]:
         """The memories that the nest meets, and the lock that a block channel needs."""
@@ -224,7 +218,7 @@ class NestCpp:
 
     def _select(self, op: nest.SelectOp) -> None:
         label = "partial" if isinstance(op.inside.owner, nest.ConstantOp) else "x"
-        condition = nest_values.condition(op.when, self.loop_names)
+        condition = nest_values.condition(op.when, self.loop_names, self.lengths)
         if prod(lane_shape(op.result)) == 1:
             self._single(op.result, label, f"{condition} ? {self._whole(op.inside)} : {self._whole(op.outside)}")
             return
@@ -381,7 +375,7 @@ class NestCpp:
         if not guard.terms:
             yield
             return
-        condition, out = nest_values.condition(guard, self.loop_names), self.out
+        condition, out = nest_values.condition(guard, self.loop_names, self.lengths), self.out
         if self.guarded == (condition, len(out.text)):
             out.text.pop()
         else:

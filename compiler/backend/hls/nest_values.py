@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
@@ -58,11 +58,12 @@ def linear_place(
     return total([*terms, str(offset // divisor)])
 
 
-def condition(guard: GuardAttr, names: Sequence[str]) -> str:
+def condition(guard: GuardAttr, names: Sequence[str], lengths: Mapping[str, str]) -> str:
     """A guard on loops of these names."""
     terms: list[str] = []
     for term in guard.terms:
         counter = f"{names[term.loop]} % {term.every}" if term.every else names[term.loop]
         listed = f"({term.value}LL >> {counter} & 1)"
-        terms.append(listed if term.comparison == "in" else f"{counter} {SIGNS[term.comparison]} {term.value}")
+        value = term.count.text(lengths) if term.count else str(term.value)
+        terms.append(listed if term.comparison == "in" else f"{counter} {SIGNS[term.comparison]} {value}")
     return "(" + " && ".join(terms) + ")" if terms else "true"

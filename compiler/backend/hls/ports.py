@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any
 
@@ -50,6 +50,8 @@ class TopPort:
     """Of an output that the next call of a list reads: the argument whose memory it shares."""
     is_calls: bool = False
     """Whether the list of calls lies there. It is among the parameters: without another list there is one call."""
+    is_lengths: bool = False
+    """Whether a call's lengths lie there, in steps. It is the last of the inputs, and none of the model's."""
 
     @property
     def axi(self) -> AxiAttr:
@@ -123,6 +125,8 @@ class TopPort:
             where += f", share {layout.stripe} of {layout.stripes}"
         if self.is_calls:
             return f"how many calls to run, and for each the first word of every input and output: {_times(self.shape)}"
+        if self.is_lengths:
+            return f"the lengths of this call, in steps: {_times(self.shape)}"
         return f"{self.kind} {self.name}: {_times(self.shape)} x {self.dtype}{where}"
 
 
@@ -141,9 +145,9 @@ def ports_of(top: stream.TopOp) -> tuple[TopPort, ...]:
     for index, (value, name, kind, interface) in enumerate(arguments):
         memory, layout = memref_type(value), top.layout(index)
         is_calls = value is top.calls
-        side = "parameter" if is_calls else kind.data
+        side = "parameter" if is_calls else "input" if value is top.steps else kind.data
         met[side] += not (layout and layout.stripe)  # the shares of all banks are one tensor
-        if value.first_use is None and value is not top.calls:
+        if value.first_use is None and value not in (top.calls, top.steps):
             continue
         element, lanes = memory.element_type, tuple[int, ...]()
         if (word := word_of(memory)) is not None:
@@ -154,9 +158,9 @@ def ports_of(top: stream.TopOp) -> tuple[TopPort, ...]:
             value, name.data, side, cpp_type(element), number_type(element), prod(lanes),
             _logical_shape(packed, layout), packed, layout,
             names[value], interface,
-            is_calls or any(isinstance(op, nest.LoadOp) for op in uses),
+            is_calls or value is top.steps or any(isinstance(op, nest.LoadOp) for op in uses),
             any(isinstance(op, nest.StoreOp) for op in uses),
-            met[side] - 1, fed.get(name.data), is_calls,
+            met[side] - 1, fed.get(name.data), is_calls, value is top.steps,
         )  # fmt: skip
         ports.append(port)
     return tuple(ports)
@@ -188,7 +192,7 @@ def interface_of(top: stream.TopOp, ports: Sequence[TopPort], valid: BorderShape
             "layout": layout, "packed_shape": list(port.packed_shape),
             "bundle": f"gmem{port.axi.bundle.data}" if port.banks is None else None,
         }  # fmt: skip
-        if valid is not None and port.kind in ("input", "output"):
+        if valid is not None and port.kind in ("input", "output") and not port.is_lengths:
             shape = valid[port.kind == "output"][port.index]
             entry |= {"valid": list(shape)} if shape != port.shape else {}
         return {**entry, "file": f"parameters/{port.argument}.bin"} if port.kind == "parameter" else entry
@@ -204,13 +208,21 @@ def interface_of(top: stream.TopOp, ports: Sequence[TopPort], valid: BorderShape
     ]  # fmt: skip
     return {
         "top": top.sym_name.data, **sorted_ports, **({"buffers": buffers} if buffers else {}),
-        **({"calls": calls[0]} if calls else {}),
+        **({"calls": calls[0]} if calls else {}), **_lengths_json(top, ports),
     }  # fmt: skip
+
+
+def _lengths_json(top: stream.TopOp, ports: Sequence[TopPort]) -> dict[str, Any]:
+    """Which memory says a call's lengths, and what they may be."""
+    argument = next((port.argument for port in ports if port.is_lengths), None)
+    if argument is None or top.lengths is None:
+        return {}
+    return {"lengths": {"argument": argument, "of": [asdict(length) for length in top.lengths.data]}}
 
 
 def moved_ports(ports: Sequence[TopPort]) -> list[TopPort]:
     """The memories whose beginnings a list of calls says, in its order."""
-    return [port for port in ports if port.kind in ("input", "output")]
+    return [port for port in ports if port.kind in ("input", "output") and not port.is_lengths]
 
 
 def _times(shape: Sequence[int]) -> str:

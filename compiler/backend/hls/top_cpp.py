@@ -66,6 +66,7 @@ class _TopEmitter:
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     roms: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     out: CppLines = field(default_factory=CppLines)
+    lengths: Mapping[str, str] = field(default_factory=dict[str, str])
     together: dict[stream.TaskOp, Circle] = field(default_factory=dict[stream.TaskOp, Circle])
 
     def emit(self) -> str:
@@ -73,6 +74,7 @@ class _TopEmitter:
         given = cpp_names(self.top)
         self.names |= given.values
         self.roms |= given.roms
+        self.lengths = given.lengths
         channels = [op for op in operations if isinstance(op, stream.StreamOp | stream.BlocksOp)]
         tasks = [op for op in operations if isinstance(op, stream.TaskOp)]
         groups = {task.group.data: [t for t in tasks if t.group == task.group] for task in tasks}
@@ -116,10 +118,11 @@ class _TopEmitter:
         given: CppNames,
         channels: Sequence[ChannelDeclaration],
     ) -> None:
-        out, calls = self.out, self.top.calls
-        if calls is not None:
-            out.add("// One call of a list: all that the accelerator computes.")
-            with out.function(f"static void {given.one_call}", self._signature(self._but(calls))):
+        out, calls, steps = self.out, self.top.calls, self.top.steps
+        said = [value for value in (calls, steps) if value is not None]
+        if said:
+            out.add("// One call: all that the accelerator computes.")
+            with out.function(f"static void {given.one_call}", [*self._signature(self._but(*said)), *self._lengths()]):
                 self._body(tasks, groups, given, channels)
             out.add("")
         out.add(
@@ -127,10 +130,16 @@ class _TopEmitter:
         )
         with out.function(f'extern "C" void {self.top.sym_name.data}', self._signature(list(self.ports))):
             out.add(*pragmas.interface(list(self.ports.values())))
-            if calls is None:
-                self._body(tasks, groups, given, channels)
+            if steps is not None:
+                for place, name in enumerate(given.lengths.values()):
+                    out.add(f"const int {name} = {self.names[steps]}[{place}];")
+            if calls is not None:
+                self._sequencer(given.one_call, calls, said)
+            elif steps is not None:
+                arguments = [*(self.names[v] for v in self._but(steps)), *self.lengths.values()]
+                out.add(f"{given.one_call}({', '.join(arguments)});")
             else:
-                self._sequencer(given.one_call, calls)
+                self._body(tasks, groups, given, channels)
 
     def _body(
         self,
@@ -143,10 +152,10 @@ class _TopEmitter:
             self._dataflow(tasks, channels)
             return
         for group, members in groups.items():
-            arguments = ", ".join(self.names[v] for v in self._memories(members))
-            self.out.add(f"{given.kernels[group]}({arguments});")
+            arguments = [*(self.names[v] for v in self._memories(members)), *self._met(*members)]
+            self.out.add(f"{given.kernels[group]}({', '.join(arguments)});")
 
-    def _sequencer(self, one_call: str, calls: SSAValue) -> None:
+    def _sequencer(self, one_call: str, calls: SSAValue, said: Sequence[SSAValue]) -> None:
         """Call after call: where its memories begin is read first. A call begins when the one before it has ended."""
         out, where = self.out, self.names[calls]
         moved = {port.value: place for place, port in enumerate(moved_ports(list(self.ports.values())))}
@@ -155,18 +164,28 @@ class _TopEmitter:
             out.add(f"int base0[{len(moved)}];", pragmas.lanes_in_parallel("base0"))
             with out.block(f"for (int move0 = 0; move0 < {len(moved)}; ++move0)"):
                 out.add("#pragma HLS PIPELINE II=1", f"base0[move0] = {where}[1 + call0 * {len(moved)} + move0];")
-            begins = [self.names[v] + (f" + base0[{moved[v]}]" if v in moved else "") for v in self._but(calls)]
-            out.add(f"{one_call}({', '.join(begins)});")
+            begins = [self.names[v] + (f" + base0[{moved[v]}]" if v in moved else "") for v in self._but(*said)]
+            out.add(f"{one_call}({', '.join([*begins, *self.lengths.values()])});")
 
-    def _but(self, calls: SSAValue) -> list[SSAValue]:
-        return [value for value in self.ports if value is not calls]
+    def _but(self, *said: SSAValue) -> list[SSAValue]:
+        return [value for value in self.ports if value not in said]
+
+    def _lengths(self, *tasks: stream.TaskOp) -> list[str]:
+        """As parameters: all lengths, or those that tasks need."""
+        return [f"const int {name}" for name in (self._met(*tasks) if tasks else self.lengths.values())]
+
+    def _met(self, *tasks: stream.TaskOp) -> list[str]:
+        """The lengths from which the trips or guards of tasks follow."""
+        met = {name for task in tasks for name in lengths_met(task)}
+        return [spelt for name, spelt in self.lengths.items() if name in met]
 
     def _kernel(self, name: str, tasks: Sequence[stream.TaskOp], channels: Sequence[ChannelDeclaration]) -> None:
         """One kernel of several: its own channels inside, memories as arguments."""
         own = [c for c in channels if any(c.result in self._used(task) for task in tasks)]
         layers = list(dict.fromkeys(t.layer.data for t in tasks if t.layer.data in self.notes))
         self.out.add(f"// Kernel of {', '.join(layers) or tasks[0].layer.data}")
-        with self.out.function(f"static void {name}", self._signature(self._memories(tasks))):
+        given = [*self._signature(self._memories(tasks)), *self._lengths(*tasks)]
+        with self.out.function(f"static void {name}", given):
             self._dataflow(tasks, own)
 
     def _dataflow(self, tasks: Sequence[stream.TaskOp], channels: Sequence[ChannelDeclaration]) -> None:
@@ -174,7 +193,8 @@ class _TopEmitter:
         for channel in channels:
             self._channel(channel)
         for group in dict.fromkeys(self.together.get(task, (task,)) for task in tasks):
-            calls = [f"{task.sym_name.data}({', '.join(self.names[v] for v in self._used(task))});" for task in group]
+            given = {task: [*(self.names[v] for v in self._used(task)), *self._met(task)] for task in group}
+            calls = [f"{task.sym_name.data}({', '.join(given[task])});" for task in group]
             if len(group) == 1:
                 self.out.add(*calls)
                 continue
@@ -194,7 +214,7 @@ class _TopEmitter:
         out, names = self.out, self.names | self.roms
         used = self._used(task)
         out.add(*task_head(task, used, names, self.notes, self.dies.get(task.sym_name.data)))
-        with out.function(f"static void {task.sym_name.data}", self._signature(used)):
+        with out.function(f"static void {task.sym_name.data}", [*self._signature(used), *self._lengths(task)]):
             if (body := injected_of(task.injected)) is not None and body.language == "cpp":
                 by_pin = {pin: names[value] for value, pin in _pins(used, body)}
                 arguments = ", ".join(by_pin[pin] for pin, _ in (*body.reads, *body.writes))
@@ -211,7 +231,7 @@ class _TopEmitter:
                         out.add(*pragmas.memory(op, names[op.result]))
                     case nest.NestOp():
                         label = f"{task.sym_name.data}_{op.sym_name.data}"
-                        NestCpp(op, task.layer.data, label, names, self.ports, out).emit()
+                        NestCpp(op, task.layer.data, label, names, self.ports, out, self.lengths).emit()
                     case _:
                         raise AssertionError(op.name)  # the dialect has no other operation in a task
 
@@ -236,6 +256,17 @@ class _TopEmitter:
             return f"{_BLOCKS}<{name}_t, {value.type.count.data}> &{name}"
         assert isinstance(value.type, stream.StreamType)
         return stream_parameter(value.type.token, name)
+
+
+def lengths_met(task: stream.TaskOp) -> set[str]:
+    """The lengths from which the trips or guards of a task follow."""
+    met: set[str] = set()
+    for op in task.walk():
+        counts = [loop.count for loop in op.loops.data] if isinstance(op, nest.NestOp) else []
+        if isinstance(when := op.properties.get("when"), nest.GuardAttr):
+            counts += [term.count for term in when.terms]
+        met |= {name for count in counts if count is not None for name, _ in count.factors}
+    return met
 
 
 def _by_hand(task: stream.TaskOp) -> Injected | None:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from penstock.compiler.analysis.extents import extents_of
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.schedule.apart import fall_together
 from penstock.compiler.schedule.carried import reuse_distance
-from penstock.compiler.schedule.pattern import exclusive
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def check_apart(uses: Sequence[SharedUse], name: str) -> None:
     for a, b in combinations(uses, 2):
         if a.nest is not b.nest:
             continue
-        if fall_together((a.stage, a.op.when), (b.stage, b.op.when), a.ii, a.front, a.nest.trips):
+        if fall_together((a.stage, a.op.when), (b.stage, b.op.when), a.ii, a.front, extents_of(a.nest)):
             raise PenstockError(
                 code="unsupported-nest", what=f"two accesses to {name} fall into the same cycle", where=a.where,
                 limit=f"stages {a.stage} and {b.stage} at II = {a.ii}",
@@ -64,7 +64,7 @@ def _forwards(load: SharedUse, store: SharedUse, name: str) -> bool:
     assert isinstance(store.op, nest.StoreOp)
     late = store.stage - load.stage
     stored_first = store.op.is_before_in_block(load.op)
-    if exclusive(load.op.when, store.op.when, load.nest.trips):
+    if extents_of(load.nest).exclusive(load.op.when, store.op.when):
         stored_first = late < 0
     if stored_first and late > 0:
         raise _refusal(load, name, f"a word is loaded {late} stages before the same iteration stores it")
@@ -72,7 +72,7 @@ def _forwards(load: SharedUse, store: SharedUse, name: str) -> bool:
         raise _refusal(load, name, f"a word is stored {-late} stages before the same iteration loads what it was")
     if late < 0:
         lanes = tuple(vector_type(load.op.result).get_shape())
-        distance = reuse_distance(store.op.address.data, load.op.address.data, lanes, load.nest.trips)
+        distance = reuse_distance(store.op.address.data, load.op.address.data, lanes, extents_of(load.nest))
         if distance is not None and -late > load.ii * distance:
             raise _refusal(load, name, f"a word is stored again {-late - load.ii * distance} cycles before its load")
     if late == 0:

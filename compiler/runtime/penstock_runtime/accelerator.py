@@ -31,6 +31,8 @@ class Accelerator:
         """What the model keeps between calls; `reset` makes the next one the first."""
         ports, kept = package.ports(), self.layers.held if self.layers else set[int]()
         self._ports = [p for index, p in enumerate(ports[0]) if index not in kept], ports[1]
+        self.lengths = package.lengths()
+        """The sizes that each call says by the shapes of its inputs."""
         self.host = package.host()
         """What runs on this machine, around the accelerator's calls; the model's ports are then its ports."""
         own = (self.host.inputs, self.host.outputs) if self.host else self._ports
@@ -53,6 +55,10 @@ class Accelerator:
 
     def run_all(self, inputs: Sequence[Any]) -> list[Array]:
         """As `run`, with a list of all outputs whatever their number."""
+        if self.lengths is not None:
+            if len(inputs) != len(self.inputs):
+                split_into_calls(self.inputs, inputs)  # says what is missing
+            return self.run_call([port.check_values(value) for port, value in zip(self.inputs, inputs)])[1]
         calls = split_into_calls(self.inputs, inputs)
         answers = [answer for _, answer in self.run_calls(calls.inputs)]
         if calls.form in ("rows", "stack"):
@@ -220,7 +226,11 @@ class Accelerator:
         if (layers := self.layers) is not None:
             turns = len(layers.names)
             frames = [layers.inputs(number % turns, frame) for number, frame in enumerate(frames)]
-        return [self._shaped(answer) for answer in self.backend.call_all(frames)]
+        if (lengths := self.lengths) is None:
+            return [self._shaped(answer) for answer in self.backend.call_all(frames)]
+        entered = [lengths.enter(self._ports[0], frame) for frame in frames]
+        answers = self.backend.call_all([sent for sent, _ in entered])
+        return [lengths.leave(self._shaped(answer), said) for answer, (_, said) in zip(answers, entered)]
 
     def _shaped(self, answer: Sequence[Array]) -> list[Array]:
         return [value.reshape(port.shape) for value, port in zip(answer, self._ports[1])]

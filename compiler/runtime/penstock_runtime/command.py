@@ -94,6 +94,7 @@ def self_test(accelerator: Accelerator, as_json: bool) -> int:
         reference = package.json("report.json")["verify"]["pytorch"].get("reference", "PyTorch")
         lines.append(f"{reference:<9} largest difference {error:.6g}, tolerance {_or_not_measured(tolerance)}")
         passed = _undefined(lines, undefined) and passed and (tolerance is None or error <= tolerance)
+    passed = _other_lengths(accelerator, result, lines) and passed
     passed = _probes(accelerator, result, lines) and passed
     whole = package.host_samples()
     if whole is not None:
@@ -101,6 +102,19 @@ def self_test(accelerator: Accelerator, as_json: bool) -> int:
     result["ok"] = passed
     _show(result, [*lines, "ok" if passed else "FAILED"], as_json)
     return 0 if passed else 1
+
+
+def _other_lengths(accelerator: Accelerator, result: dict[str, Any], lines: list[str]) -> bool:
+    """Example inputs of other sizes, where each call says its size: the bits of the interpreter."""
+    samples = accelerator.package.length_samples()
+    if not samples:
+        return True
+    exact = [value for one in samples for value in accelerator.run_exact(one.inputs)]
+    expected = [value for one in samples for value in one.expected]
+    counted = _count(exact, expected, accelerator.backend.float_tolerance)
+    result.update(lengths={"samples": len(samples), **counted})
+    lines.append(f"lengths   {_counted(counted, f'the interpreter, {len(samples)} other sizes', accelerator, exact)}")
+    return counted["within_tolerance"] == counted["values"]
 
 
 def _probes(accelerator: Accelerator, result: dict[str, Any], lines: list[str]) -> bool:

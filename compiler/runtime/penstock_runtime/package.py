@@ -18,6 +18,7 @@ import numpy as np
 from .errors import PackageError
 from .host import GRAPH, WHOLE, HostGraph
 from .layout import Packed, in_one_piece
+from .lengths import Lengths
 from .ports import Array, Port
 from .state import State, States
 from .text import Characters, Tokenizer, TokenizerFile
@@ -133,6 +134,21 @@ class Package:
         document = self.json("model/signature.json")
         inputs = [Port.from_json(p) for p in document["inputs"]]
         return inputs, [Port.from_json(p) for p in document["outputs"]]
+
+    def lengths(self) -> Lengths | None:
+        """The sizes that each call says; None for an accelerator of one size."""
+        if (said := self.json("interface.json").get("lengths")) is None:
+            return None
+        document = self.json("model/signature.json")
+        return Lengths(said["of"], *([port["sizes"] for port in document[side]] for side in ("inputs", "outputs")))
+
+    def length_samples(self) -> list[Samples]:
+        """Example inputs at other lengths than the largest."""
+        folders = sorted({path.rsplit("/", 1)[0] for path in self.paths() if path.startswith("model/lengths/")})
+        return [
+            Samples(*(self._arrays(f"{folder}/{kind}_") for kind in ("input", "output", "expected")))
+            for folder in folders
+        ]
 
     def samples(self) -> Samples | None:
         groups = [self._arrays(f"model/samples/{kind}_") for kind in ("input", "output", "expected")]

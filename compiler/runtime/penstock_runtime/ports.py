@@ -39,7 +39,7 @@ class Port:
         if self.scale is not None:
             limits = np.iinfo(np.dtype(self.dtype))
             with np.errstate(over="ignore"):  # infinity is clipped as well
-                scaled = np.rint(values.astype(np.float32) / np.asarray(self.scale, np.float32))
+                scaled = np.rint(values.astype(np.float32) / self._scales(values))
             return np.clip(scaled, limits.min, limits.max).astype(self.dtype)
         return values.astype(self.dtype)
 
@@ -47,7 +47,12 @@ class Port:
         """Convert what came over the link to real numbers."""
         if self.scale is None:
             return values
-        return (values.astype(np.float32) * np.asarray(self.scale, np.float32)).astype(np.float32)
+        return (values.astype(np.float32) * self._scales(values)).astype(np.float32)
+
+    def _scales(self, values: Array) -> Array:
+        """One, or one a column; where a call says how many columns there are, those of the first."""
+        scales = np.asarray(self.scale, np.float32)
+        return scales[: values.shape[-1]] if scales.ndim else scales
 
     def check_values(self, value: Any) -> Array:
         """The value as an array of numbers that this port can take; refuse what would be silently wrong."""

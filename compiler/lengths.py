@@ -1,0 +1,178 @@
+"""Sizes that each call says, and numbers that follow from them: `2 * seq + 1`.
+
+A model that takes `seq=1..64` is one program, whose tensors are as large as at 64, and one accelerator, whose loops
+turn as often as the call's length asks for. Hardware counts a length in steps.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.compiler.arrays import Array
+from penstock.compiler.errors import PenstockError
+
+_HINT = "say a range of a size that the model's reference takes, such as seq=1..64, or seq=16..64/16 for multiples"
+
+
+@dataclass(frozen=True)
+class Length:
+    """A size that each call says: any multiple of `step` from `low` to `high`."""
+
+    name: str
+    low: int
+    high: int
+    step: int = 1
+
+    @property
+    def least(self) -> int:
+        """In steps."""
+        return -(-self.low // self.step)
+
+    @property
+    def most(self) -> int:
+        return self.high // self.step
+
+    @staticmethod
+    def parse(text: str) -> Length:
+        """`seq=1..64`, `seq=16..64/16`."""
+        found = re.fullmatch(r"([A-Za-z_]\w*)=(\d+)\.\.(\d+)(?:/(\d+))?", text.strip())
+        if found is None:
+            raise PenstockError(code="bad-length", what=f"{text!r} is no range of lengths", where="dim", hint=_HINT)
+        low, high, step = int(found[2]), int(found[3]), int(found[4] or 1)
+        wrong = None
+        if low < 1 or step < 1:
+            wrong = "lengths and steps are at least 1"
+        elif low >= high:
+            wrong = f"{low} is not below {high}"
+        elif low % step or high % step:
+            wrong = f"{low} and {high} are not both multiples of {step}"
+        if wrong is not None:
+            raise PenstockError(code="bad-length", what=f"{text!r}: {wrong}", where="dim", hint=_HINT)
+        return Length(found[1], low, high, step)
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.low}..{self.high}" + (f"/{self.step}" if self.step > 1 else "")
+
+
+@dataclass(frozen=True)
+class Count:
+    """`offset` and so many times each length. `factors` are by the names of lengths, and none of them is 0."""
+
+    factors: tuple[tuple[str, int], ...]
+    offset: int = 0
+
+    @staticmethod
+    def of(factors: Mapping[str, int], offset: int = 0) -> Count:
+        return Count(tuple((name, factor) for name, factor in sorted(factors.items()) if factor), offset)
+
+    def at(self, lengths: Mapping[str, int]) -> int:
+        return self.offset + sum(factor * lengths[name] for name, factor in self.factors)
+
+    def ends(self, lengths: Sequence[Length]) -> tuple[int, int]:
+        """The least and the largest that it is, of lengths in steps."""
+        known = {one.name: one for one in lengths}
+        pairs = [(factor * known[name].least, factor * known[name].most) for name, factor in self.factors]
+        return self.offset + sum(min(pair) for pair in pairs), self.offset + sum(max(pair) for pair in pairs)
+
+    def plus(self, number: int) -> Count:
+        return Count(self.factors, self.offset + number)
+
+    def times(self, number: int) -> Count:
+        return Count.of({name: factor * number for name, factor in self.factors}, self.offset * number)
+
+    def add(self, other: Count) -> Count:
+        mine, theirs = dict(self.factors), dict(other.factors)
+        return Count.of({n: mine.get(n, 0) + theirs.get(n, 0) for n in mine | theirs}, self.offset + other.offset)
+
+    def text(self, names: Mapping[str, str] | None = None) -> str:
+        """As C++, SystemVerilog and the IR write it; `names` says what the lengths are called there."""
+        terms = ""
+        for name, factor in self.factors:
+            spelt = names[name] if names else name
+            terms += (" + " if factor > 0 else " - ") if terms else ("" if factor > 0 else "-")
+            terms += spelt if abs(factor) == 1 else f"{abs(factor)} * {spelt}"
+        if self.offset:
+            terms += f" {'+' if self.offset > 0 else '-'} {abs(self.offset)}"
+        return terms
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+Sizes = tuple[Count | None, ...]
+"""Of a tensor's dims those that follow from lengths; None for a dim of one size."""
+
+
+@dataclass(frozen=True)
+class LengthSample:
+    """Example inputs at some lengths, and what PyTorch answered."""
+
+    lengths: Mapping[str, int]
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class ModelLengths:
+    """What a model's tensors have of the lengths that a call says.
+
+    `inputs` and `outputs` are those of the signature, `params` by the names that they have in canonical linalg.
+    """
+
+    lengths: tuple[Length, ...]
+    inputs: tuple[Sizes, ...]
+    outputs: tuple[Sizes, ...]
+    params: Mapping[str, Sizes] = field(default_factory=dict[str, Sizes])
+    samples: tuple[LengthSample, ...] = ()
+
+    @property
+    def most(self) -> dict[str, int]:
+        return {length.name: length.high for length in self.lengths}
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        document = {
+            "lengths": [asdict(length) for length in self.lengths],
+            "inputs": [sizes_json(one) for one in self.inputs], "outputs": [sizes_json(one) for one in self.outputs],
+            "params": {name: sizes_json(one) for name, one in self.params.items()},
+            "samples": [{"lengths": dict(s.lengths), "inputs": len(s.inputs)} for s in self.samples],
+        }  # fmt: skip
+        (folder / "lengths.json").write_text(json.dumps(document, indent=1) + "\n")
+        for number, sample in enumerate(self.samples):
+            np.savez(folder / f"sample_{number}.npz", *sample.inputs, *sample.outputs)
+
+    @staticmethod
+    def load(folder: Path) -> ModelLengths:
+        document = json.loads((folder / "lengths.json").read_text())
+        samples: list[LengthSample] = []
+        for number, said in enumerate(document["samples"]):
+            with np.load(folder / f"sample_{number}.npz", allow_pickle=False) as held:
+                arrays = [held[f"arr_{i}"] for i in range(len(held.files))]
+            count = said["inputs"]
+            samples.append(LengthSample(said["lengths"], tuple(arrays[:count]), tuple(arrays[count:])))
+        return ModelLengths(
+            tuple(Length(**one) for one in document["lengths"]),
+            tuple(sizes_of(one) for one in document["inputs"]), tuple(sizes_of(one) for one in document["outputs"]),
+            {name: sizes_of(one) for name, one in document["params"].items()}, tuple(samples),
+        )  # fmt: skip
+
+
+def at_most(shape: Sequence[int], sizes: Sizes, lengths: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape that it is at these lengths."""
+    return tuple(n if size is None else size.at(lengths) for n, size in zip(shape, sizes, strict=True))
+
+
+def sizes_json(sizes: Sizes) -> list[Any]:
+    """Dim by dim; null for one of one size."""
+    return [None if size is None else {"factors": dict(size.factors), "offset": size.offset} for size in sizes]
+
+
+def sizes_of(document: Sequence[Any]) -> Sizes:
+    return tuple(None if one is None else Count.of(one["factors"], one["offset"]) for one in document)
