@@ -42,9 +42,11 @@ class Length:
     @staticmethod
     def parse(text: str) -> Length:
         """`seq=1..64`, `seq=16..64/16`."""
-        found = re.fullmatch(r"([A-Za-z_]\w*)=(\d+)\.\.(\d+)(?:/(\d+))?", text.strip())
+        found = re.fullmatch(r"([A-Za-z_]\w*)=(\d{1,9})\.\.(\d{1,9})(?:/(\d{1,9}))?", text.strip(), re.ASCII)
         if found is None:
-            raise PenstockError(code="bad-length", what=f"{text!r} is no range of lengths", where="dim", hint=_HINT)
+            raise PenstockError(
+                code="bad-length", what=f"{text[:60]!r} is no range of lengths", where="dim", hint=_HINT
+            )
         low, high, step = int(found[2]), int(found[3]), int(found[4] or 1)
         wrong = None
         if low < 1 or step < 1:
@@ -59,6 +61,15 @@ class Length:
 
     def __str__(self) -> str:
         return f"{self.name}={self.low}..{self.high}" + (f"/{self.step}" if self.step > 1 else "")
+
+
+def parse_lengths(texts: Sequence[str]) -> tuple[Length, ...]:
+    """Ranges of several sizes, each of which is said once."""
+    found = tuple(Length.parse(text) for text in texts)
+    names = [one.name for one in found]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise PenstockError(code="bad-length", what=f"{twice!r} is given twice", where="dim", hint="give it once")
+    return found
 
 
 @dataclass(frozen=True)
@@ -145,18 +156,45 @@ class ModelLengths:
             "samples": [{"lengths": dict(s.lengths), "inputs": len(s.inputs)} for s in self.samples],
         }  # fmt: skip
         (folder / "lengths.json").write_text(json.dumps(document, indent=1) + "\n")
-        for number, sample in enumerate(self.samples):
-            np.savez(folder / f"sample_{number}.npz", *sample.inputs, *sample.outputs)
+        arrays: dict[str, Any] = {
+            f"{number}_{place}": array
+            for number, sample in enumerate(self.samples)
+            for place, array in enumerate((*sample.inputs, *sample.outputs))
+        }
+        np.savez(folder / "arrays.npz", **arrays)
+
+    def misfit(self, inputs: Sequence[Sequence[int]], outputs: Sequence[Sequence[int]]) -> str:
+        """What it says that ports of these shapes contradict; nothing where all agrees."""
+        names = [one.name for one in self.lengths]
+        if not names or len(set(names)) < len(names) or any(Length.parse(str(one)) != one for one in self.lengths):
+            return "its lengths are no ranges"
+        for shapes, sides in ((inputs, self.inputs), (outputs, self.outputs)):
+            if [len(shape) for shape in shapes] != [len(sizes) for sizes in sides]:
+                return "its lengths are of other ports"
+            for shape, sizes in zip(shapes, sides, strict=True):
+                if any(name not in names for size in sizes if size for name, _ in size.factors):
+                    return "a size follows from a length that it does not have"
+                if at_most(shape, sizes, self.most) != tuple(shape):
+                    return f"a port of shape {tuple(shape)} has other sizes at the largest lengths"
+        for sample in self.samples:
+            for arrays, shapes, sides in (
+                (sample.inputs, inputs, self.inputs),
+                (sample.outputs, outputs, self.outputs),
+            ):
+                wanted = [at_most(*one, sample.lengths) for one in zip(shapes, sides, strict=True)]
+                if [tuple(array.shape) for array in arrays] != wanted:
+                    return "an example has other sizes than its lengths say"
+        return ""
 
     @staticmethod
     def load(folder: Path) -> ModelLengths:
         document = json.loads((folder / "lengths.json").read_text())
         samples: list[LengthSample] = []
-        for number, said in enumerate(document["samples"]):
-            with np.load(folder / f"sample_{number}.npz", allow_pickle=False) as held:
-                arrays = [held[f"arr_{i}"] for i in range(len(held.files))]
-            count = said["inputs"]
-            samples.append(LengthSample(said["lengths"], tuple(arrays[:count]), tuple(arrays[count:])))
+        with np.load(folder / "arrays.npz", allow_pickle=False) as held:
+            for number, said in enumerate(document["samples"]):
+                count = sum(name.startswith(f"{number}_") for name in held.files)
+                arrays = tuple(held[f"{number}_{place}"] for place in range(count))
+                samples.append(LengthSample(said["lengths"], arrays[: said["inputs"]], arrays[said["inputs"] :]))
         return ModelLengths(
             tuple(Length(**one) for one in document["lengths"]),
             tuple(sizes_of(one) for one in document["inputs"]), tuple(sizes_of(one) for one in document["outputs"]),

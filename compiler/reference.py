@@ -236,21 +236,21 @@ def parse_reference(text: str) -> ModelReference:
 
 def with_sizes(reference: ModelReference, sizes: Mapping[str, int]) -> ModelReference:
     """The same model where these of its sizes are others: what `--dim` says a range of."""
-    if isinstance(reference, LayersReference):
-        return replace(reference, model=with_sizes(reference.model, sizes))
     if not isinstance(reference, FileReference | ZooReference | LibraryReference | OnnxReference):
+        layers = isinstance(reference, LayersReference | ImplementedReference)
         raise PenstockError(
             code="bad-length", what="this model takes no lengths", where=str(reference),
-            limit="lengths are for PyTorch and ONNX models", hint="leave --dim out",
+            limit="lengths are for PyTorch and ONNX models that are one accelerator",
+            hint="leave out --dim" + (", or # and what follows it" if layers else ""),
         )  # fmt: skip
-    if isinstance(reference, OnnxReference):
-        return replace(reference, dims=(*(one for one in reference.dims if one[0] not in sizes), *sizes.items()))
-    given = next((name for name, _ in reference.options if name in sizes), None)
-    if given is not None:
+    given = reference.dims if isinstance(reference, OnnxReference) else reference.options
+    if both := next((name for name, _ in given if name in sizes), None):
         raise PenstockError(
-            code="bad-length", what=f"{given!r} is one number in the model and a range in --dim", where=str(reference),
+            code="bad-length", what=f"{both!r} is one number in the model and a range in --dim", where=str(reference),
             hint="leave one of the two out",
         )  # fmt: skip
+    if isinstance(reference, OnnxReference):
+        return replace(reference, dims=(*reference.dims, *sizes.items()))
     return replace(reference, options=(*reference.options, *((name, str(size)) for name, size in sizes.items())))
 
 

@@ -30,7 +30,7 @@ from penstock.compiler.program import Program
 
 ARRAYS = (
     "params.npz", "samples.npz", "evaluation.npz", "calibration.npz", "host/arrays.npz", "layers/arrays.npz",
-    "states/arrays.npz", "text/arrays.npz",
+    "states/arrays.npz", "text/arrays.npz", "lengths/arrays.npz",
 )  # fmt: skip
 TEXTS = (
     "signature.json",
@@ -38,6 +38,7 @@ TEXTS = (
     "host/graph.json",
     "layers/graph.json",
     "states/states.json",
+    "lengths/lengths.json",
     MESH_FILE,
     PLACES_FILE,
 )
@@ -71,6 +72,7 @@ def load_checked(folder: Path, context: Context, most_bytes: int) -> Program:
         program = Program.load(folder, context)
         _check_graph(program)
         _check_ports(program)
+        _check_lengths(program)
         if program.host is not None:
             check_host(program.host)
         if program.layers is not None:
@@ -165,6 +167,15 @@ def _check_ports(program: Program) -> None:
     for state in program.states:
         if (state.port is not None and state.port not in names) or not 0 <= (state.result or 0) < len(outputs):
             raise _wrong(f"no port of the accelerator is its state {state.name!r}")
+
+
+def _check_lengths(program: Program) -> None:
+    """That sizes which each call says are of the signature's ports, and examples of these sizes."""
+    if (known := program.lengths) is None:
+        return
+    sides = ([port.shape for port in side] for side in (program.signature.inputs, program.signature.outputs))
+    if odd := known.misfit(*sides):
+        raise _wrong(odd)
 
 
 def _types_of_inputs(main: FuncOp) -> list[Attribute]:

@@ -14,21 +14,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, model_validator
 from pydantic_core import PydanticCustomError
 
-from penstock.compiler.errors import nearest
+from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.evidence import DEFAULT_RUNG, LICENSED, RUNGS, Evidence, one_of
+from penstock.compiler.lengths import parse_lengths
 from penstock.compiler.platforms import load_platform, platform_names
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, MOST_OBJECTIVES, OBJECTIVES, Goal
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, SAMPLERS
 from penstock.dse.space.aligned_by import AlignedBy
 from penstock.dse.support.budgets import DEFAULT_GAP, SIMULATIONS
 from penstock.services.described import Described
-from penstock.services.goals import Limits, ObjectiveNames, check_goal
+from penstock.services.goals import Limits, ObjectiveNames, check_goal, refused
 
 BitstreamTarget = Literal["hw", "hw_emu", "none"]
 
 DEFAULT_PLATFORM = "u55c"
 MOST_TRIALS = 10_000
 MOST_LANES = 1_000_000
+MOST_DIMS = 4
 MOST_FIFO_SIMULATIONS = 100_000
 LARGEST_SEED = 2**31 - 1
 LONGEST_NAME = 200
@@ -126,6 +128,22 @@ def _whole(value: Any) -> Any:
     return value
 
 
+def _known_ranges(texts: list[str]) -> list[str]:
+    try:
+        return [str(one) for one in parse_lengths(texts)]
+    except PenstockError as error:
+        raise refused(error) from None
+
+
+Dims = Annotated[
+    list[Annotated[PlainText, Field(max_length=120)]],
+    Field(
+        max_length=MOST_DIMS,
+        description="sizes that each call says, as NAME=LOW..HIGH or NAME=LOW..HIGH/STEP: of a PyTorch or ONNX model "
+        "an option, parameter or open dim that sizes its inputs; the accelerator then does them all",
+    ),
+    AfterValidator(_known_ranges),
+]
 PlatformName = Annotated[PlainText, AfterValidator(_known_platform), Described({"enum": list(platform_names())})]
 QuantisationName = Literal["w8a8", "w4a8"]
 
@@ -168,6 +186,16 @@ class RunOptions(RequestBody):
             absent="as the model is",
         ),
     ] = Field(None, description="w8a8: 8-bit weights and activations; w4a8: 4-bit weights; null: as the model is")
+    dims: Annotated[
+        Dims,
+        Said(
+            "a size that each call says, as seq=1..64, or seq=16..64/16 in steps; may be repeated",
+            (COMPILE, EXPLORE, SUBMIT, CHECK, SPACE),
+            flag="--dim",
+            label="sizes of a call",
+            absent="as the model's example inputs",
+        ),
+    ] = []
     seed: Annotated[StrictInt, Said("of the search: equal seeds give equal designs", (COMPILE, EXPLORE, SUBMIT))] = (
         Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
     )

@@ -5,10 +5,11 @@ Importing this package is cheap; torch and torch-mlir are loaded by `import_mode
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.compiler.frontend.context import make_context
+from penstock.compiler.lengths import Length
 from penstock.compiler.reference import (
     FileReference,
     ImplementedReference,
@@ -17,6 +18,7 @@ from penstock.compiler.reference import (
     ModelReference,
     TaskReference,
     parse_reference,
+    with_sizes,
 )
 
 if TYPE_CHECKING:
@@ -26,16 +28,23 @@ __all__ = ["ModelReference", "check_weights", "import_model", "make_context", "p
 
 
 def import_model(
-    reference: str, *, weights: bool = True, begin: Callable[[str], None] = lambda _stage: None
+    reference: str,
+    *,
+    dims: Sequence[Length] = (),
+    weights: bool = True,
+    begin: Callable[[str], None] = lambda _stage: None,
 ) -> Program:
     """Load the model, export and lower it to linalg on tensors, with PyTorch's own answers beside it.
 
-    With `weights=False` only the shapes of parameters are known: to see what a large model compiles to. `begin` is told
-    the name of each stage.
+    `dims` are sizes that each call says: it is imported at the largest, with what follows from them. With
+    `weights=False` only the shapes of parameters are known: to see what a large model compiles to. `begin` is told the
+    name of each stage.
 
     This executes the user's code. Services do it in a process of its own: `python -m penstock.compiler.frontend`.
     """
     parsed = parse_reference(reference)
+    if dims:
+        with_sizes(parsed, {one.name: one.high for one in dims})  # before anything slow
     if isinstance(parsed, LinalgReference):  # text needs no PyTorch
         from penstock.compiler.frontend.linalg_text import import_linalg
 
@@ -46,11 +55,17 @@ def import_model(
         if isinstance(parsed, TaskReference):
             return import_tasks(parsed)
         if task_text(parsed.path) is not None or tile_text(parsed.path, parsed.function) is not None:
+            if dims:
+                with_sizes(TaskReference(parsed.path, parsed.function), {})
             return import_tasks(TaskReference(parsed.path, parsed.function, parsed.options))
     from penstock.compiler.frontend.importer import import_layers, import_loaded
     from penstock.compiler.frontend.loader import load_model
 
     begin("load the model")
+    if dims:
+        from penstock.compiler.frontend.lengths import import_lengths
+
+        return import_lengths(parsed, dims, begin, weights=weights)
     if isinstance(parsed, LayersReference):
         return import_layers(load_model(parsed.model, weights=weights), parsed.path, begin)
     if isinstance(parsed, ImplementedReference):
@@ -61,9 +76,10 @@ def import_model(
     return import_loaded(load_model(parsed, weights=weights), begin)
 
 
-def check_weights(reference: str) -> None:
+def check_weights(reference: str, dims: Sequence[Length] = ()) -> None:
     """Refuse what `import_model` would for its numbers, after an import with shapes only. It runs the user's code."""
     parsed = parse_reference(reference)
+    parsed = with_sizes(parsed, {one.name: one.high for one in dims}) if dims else parsed
     from penstock.compiler.frontend.given_tensors import check_given
 
     check_given(parsed)

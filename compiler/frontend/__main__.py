@@ -1,9 +1,10 @@
-"""`python -m penstock.compiler.frontend MODEL OUTDIR`: import one model in a process that can be thrown away.
+"""`python -m penstock.compiler.frontend MODEL [DIM…] OUTDIR`: import one model in a process that can be thrown away.
 
-Writes `Program.save(OUTDIR)` of a model that can be simplified and exits with 0. Else it writes OUTDIR/error.json (the
-fields of a PenstockError) and exits with 1; with 2 if it was called wrongly, with 3 if a fault of Penstock's own keeps
-it from importing (error.json then holds the traceback too). Standard output stays empty; what the user's code prints
-goes to standard error, and a line for each stage, which tells whoever ends it at a limit what to make smaller.
+A DIM is a size that each call says, as seq=1..64. Writes `Program.save(OUTDIR)` of a model that can be simplified and
+exits with 0. Else it writes OUTDIR/error.json (the fields of a PenstockError) and exits with 1; with 2 if it was called
+wrongly, with 3 if a fault of Penstock's own keeps it from importing (error.json then holds the traceback too). Standard
+output stays empty; what the user's code prints goes to standard error, and a line for each stage, which tells whoever
+ends it at a limit what to make smaller.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from penstock.compiler.collecting import seldom_collected
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
+from penstock.compiler.lengths import parse_lengths
 from penstock.compiler.transforms.canonicalise import simplify
 
 _NO_MEMORY = "can't allocate memory"
@@ -37,10 +39,11 @@ _FEWER = "give it fewer operations: one block of it, fewer layers, or fewer step
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 2:
-        print("usage: python -m penstock.compiler.frontend MODEL OUTDIR", file=sys.stderr)  # noqa: T201
+    if len(arguments) < 2:
+        print("usage: python -m penstock.compiler.frontend MODEL [DIM…] OUTDIR", file=sys.stderr)  # noqa: T201
         return USAGE
-    reference, folder = arguments[0], Path(arguments[1])
+    reference, *dims, out = arguments
+    folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -48,7 +51,7 @@ def main(arguments: list[str]) -> int:
         return USAGE
     with contextlib.redirect_stdout(sys.stderr), _private_temporary_folder(), seldom_collected():
         try:
-            program = import_model(reference, begin=_say)
+            program = import_model(reference, dims=parse_lengths(dims), begin=_say)
             _say("simplify")
             simplify(program)  # what later steps could not use is refused now, while the user is looking
             program.save(folder)

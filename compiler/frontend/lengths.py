@@ -9,10 +9,13 @@ grows with the length by a whole number, or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
 import torch
+from xdsl.dialects.arith import ConstantOp
 
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.arrays import Array
@@ -41,14 +44,19 @@ def import_lengths(
     program = import_loaded(largest, begin)
     _refuse_other_parts(program)
     begin("import at other lengths")
-    shapes = _shapes(program)
+    canonical = simplify(program)
+    shapes = _shapes(program, canonical)
     factors: dict[tuple[str, str], list[dict[str, int]]] = {
         key: [{} for _ in shape] for key, shape in shapes.items()
     }  # fmt: skip
     for length in lengths:
         less = length.low if length.low > 1 else min(length.high - length.step, 2 * length.step)
-        smaller = import_loaded(_like(largest, reference, {**most, length.name: less}, weights=weights))
-        _learn(program, shapes, _shapes(smaller), length, less, factors)
+        with _at(f"{length.name}={less}"):
+            smaller = import_loaded(_like(largest, reference, {**most, length.name: less}, weights=weights))
+            own = simplify(smaller)
+        _check_alike(canonical, own, length, less)
+        _learn(program, shapes, _shapes(smaller, own), length, less, factors)
+        _check_beginnings(canonical, own, length, less)
     sizes = {
         key: tuple(_count(n, one, most) for n, one in zip(shape, factors[key], strict=True))
         for key, shape in shapes.items()
@@ -62,8 +70,9 @@ def import_lengths(
     )
     if not any(any(one) for one in known.inputs):
         raise PenstockError(
-            code="bad-length", what=f"no input's size follows from {', '.join(most)}", where=str(reference),
-            hint="name a parameter of the model that sizes its example inputs",
+            code="bad-length", what=f"the size of no input follows from {', '.join(most)}", where=str(reference),
+            limit="a length is a size of the example inputs, which each call may have another of",
+            hint="name an option or parameter of the model that sizes its example inputs",
         )  # fmt: skip
     return replace(program, lengths=known)
 
@@ -84,12 +93,55 @@ def _refuse_other_parts(program: Program) -> None:
             )  # fmt: skip
 
 
-def _shapes(program: Program) -> dict[tuple[str, str], tuple[int, ...]]:
+@contextmanager
+def _at(said: str) -> Generator[None]:
+    """What only fails at another length says so."""
+    try:
+        yield
+    except PenstockError as error:
+        raise PenstockError(
+            code=error.code, what=f"at {said}: {error.what}", where=error.where, limit=error.limit, hint=error.hint
+        ) from error
+
+
+def _check_alike(largest: Program, smaller: Program, length: Length, less: int) -> None:
+    """Only sizes may differ: neither what is computed, nor the numbers in it."""
+    places = (f"{length.name}={length.high}", f"{length.name}={less}")
+    graphs = [read_graph(program.module) for program in (largest, smaller)]
+    one, other = ([type(node).__name__ for node in graph.nodes] for graph in graphs)
+    if one != other:
+        counts = [len(graph.operations) for graph in graphs]
+        more = f"it has {counts[0]} operations at {places[0]} and {counts[1]} at {places[1]}"
+        raise _refused(largest.name, more if counts[0] != counts[1] else f"it does something else at {places[1]}")
+    for here, there in zip(*(graph.operations for graph in graphs), strict=True):
+        bodies = [list(operation.op.body.block.ops) for operation in (here, there)]
+        if [op.name for op in bodies[0]] != [op.name for op in bodies[1]]:
+            raise _refused(here.layer, f"it computes something else at {places[1]}")
+        for x, y in zip(*bodies, strict=True):
+            if isinstance(x, ConstantOp) and isinstance(y, ConstantOp) and x.value != y.value:
+                raise _refused(
+                    here.layer, f"it computes with {x.value} at {places[0]} and with {y.value} at {places[1]}"
+                )
+
+
+def _check_beginnings(largest: Program, smaller: Program, length: Length, less: int) -> None:
+    """The accelerator has the parameters of the largest length, and takes their beginnings for others."""
+    sizes = f"{length.name}={less}", f"{length.name}={length.high}"
+    for name, array in smaller.params.items():
+        whole = largest.params[name][tuple(slice(n) for n in array.shape)]
+        if not np.array_equal(whole, array, equal_nan=array.dtype.kind == "f"):
+            raise PenstockError(
+                code="length-unsupported", where=name,
+                what=f"its numbers at {sizes[0]} are not the beginning of those at {sizes[1]}",
+                limit="sizes of inputs can be said at each call, sizes of trained weights cannot",
+                hint="give --dim a size of the example inputs",
+            )  # fmt: skip
+
+
+def _shapes(program: Program, canonical: Program) -> dict[tuple[str, str], tuple[int, ...]]:
     """Of inputs and outputs as the signature has them, and of parameters as canonical linalg has them."""
-    graph = read_graph(simplify(program).module)
-    params = {
-        ("param", graph.name(a)): tuple(tensor_type(a).get_shape()) for a in graph.arguments if graph.is_param(a)
-    }
+    graph = read_graph(canonical.module)
+    params = {("param", graph.name(a)): tuple(tensor_type(a).get_shape()) for a in graph.arguments if graph.is_param(a)}
     inputs = {("input", port.name): port.shape for port in program.signature.inputs}
     return {**inputs, **{("output", port.name): port.shape for port in program.signature.outputs}, **params}
 
@@ -105,14 +157,15 @@ def _learn(
     """How much of each dim a length accounts for."""
     if shapes.keys() != smaller.keys():
         odd = sorted(shapes.keys() ^ smaller.keys())[0]
-        raise _refused(program.name, f"{odd[0]} {odd[1]!r} is there at one {length.name} and not at another")
+        raise _refused(program.name, f"its {odd[0]} {odd[1]!r} is there at one {length.name} and not at another")
     for key, shape in shapes.items():
         if len(shape) != len(smaller[key]):
             raise _refused(key[1], f"it has shape {shape} at {length.name}={length.high}, {smaller[key]} at {less}")
         for dim, (n, m) in enumerate(zip(shape, smaller[key], strict=True)):
             factor, rest = divmod(n - m, length.high - less)
             if rest:
-                raise _refused(key[1], f"dim {dim} grows by {n - m} where {length.name} grows by {length.high - less}")
+                sizes = f"{n} at {length.name}={length.high} and {m} at {less}"
+                raise _refused(key[1], f"dim {dim} is {sizes}, which does not grow evenly")
             if factor:
                 factors[key][dim][length.name] = factor
 
@@ -137,8 +190,9 @@ def _samples(largest: LoadedModel, reference: ModelReference, lengths: Sequence[
     for number in range(_SAMPLES):
         sizes = {one.name: (one.least + number * (one.most - one.least) // _SAMPLES) * one.step for one in lengths}
         if tuple(sizes.values()) not in found:
-            model = in_float32(_like(largest, reference, sizes, weights=True))
-            answers = run_eagerly(model, model.example_inputs)
+            with _at(", ".join(f"{name}={size}" for name, size in sizes.items())):
+                model = in_float32(_like(largest, reference, sizes, weights=True))
+                answers = run_eagerly(model, model.example_inputs)
             found[tuple(sizes.values())] = LengthSample(sizes, _arrays(model.example_inputs), _arrays(answers))
     return list(found.values())
 
@@ -150,5 +204,6 @@ def _arrays(tensors: Sequence[torch.Tensor]) -> tuple[Array, ...]:
 def _refused(where: str, why: str) -> PenstockError:
     return PenstockError(
         code="length-unsupported", what=f"its size cannot be said at each call: {why}", where=where,
-        limit="sizes grow with a length by whole numbers, and the model is otherwise the same", hint="leave --dim out",
+        limit="sizes grow with a length by whole numbers, and the model is otherwise the same",
+        hint="compile for one size, without --dim",
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import inspect
 import sys
 import traceback
 from collections.abc import Callable, Generator, Mapping
@@ -56,7 +57,9 @@ def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedMode
     with contextlib.redirect_stdout(sys.stderr):  # stdout belongs to Penstock's own output
         fill = _fill(reference)
         if isinstance(reference, FileReference):
-            loaded = _check(_call(_find_function(reference), reference), reference.name, where)
+            function = _find_function(reference)
+            _check_parameters(function, reference)
+            loaded = _check(_call(function, reference), reference.name, where)
             fill(loaded.module)
             return loaded
         returned = (
@@ -128,7 +131,7 @@ def without_weights(model: LoadedModel) -> LoadedModel:
     return LoadedModel(model.name, model.reference, module, inputs, None, has_weights=False)
 
 
-def _find_function(reference: FileReference) -> Callable[[], Any]:
+def _find_function(reference: FileReference) -> Callable[..., Any]:
     path = reference.path
     check_file(path)
     namespace: dict[str, Any] = vars(_execute(path))
@@ -169,7 +172,23 @@ def _execute(path: Path) -> ModuleType:
     return module
 
 
-def _call(function: Callable[[], Any], reference: FileReference) -> Any:
+def _check_parameters(function: Callable[..., Any], reference: FileReference) -> None:
+    """A function takes the lengths that each call says as keywords."""
+    asked = [name for name, _ in reference.options if name not in WEIGHTS]
+    known = inspect.signature(function).parameters if asked else {}
+    named = {name for name, one in known.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+    if any(one.kind == one.VAR_KEYWORD for one in known.values()):
+        return
+    if missing := next((name for name in asked if name not in named), None):
+        raise PenstockError(
+            code="unknown-option", where=str(reference.path),
+            what=f"{reference.function}() has no parameter {missing!r}",
+            limit=f"its parameters: {', '.join(sorted(named))}" if named else "it has none",
+            hint=f"write def {reference.function}({missing}): and give the example inputs that size",
+        )  # fmt: skip
+
+
+def _call(function: Callable[..., Any], reference: FileReference) -> Any:
     with (
         _importing_from(reference.path.parent),
         _user_errors(f"{reference.function}() failed", "model-function", reference.path),

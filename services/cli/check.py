@@ -31,14 +31,16 @@ def check(
 ) -> int:
     """Say what of MODEL would run where, what is refused and why, how large it is; search nothing."""
     with documented_exit_codes():
-        check_reference(model)
+        check_reference(model, asked["dims"] or ())
         from penstock.services.cli.options import check_target
         from penstock.services.cli.stages import Stages
         from penstock.services.jobs.verdict import look_at
 
         target = check_target({**asked, "evidence": "modelled"}, clock, None)
         with Stages().running() as stages:
-            verdict = look_at(model, target.platform, target.clock_mhz, target.quantize, stages.begin)
+            verdict = look_at(
+                model, target.platform, target.clock_mhz, target.quantize, stages.begin, asked["dims"] or ()
+            )
     if as_json:
         print(verdict.to_json(), end="")
     else:

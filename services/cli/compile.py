@@ -41,7 +41,7 @@ def compile(
     """Compile MODEL, verify the accelerator against PyTorch, and write its package to a folder."""
     with documented_exit_codes():
         if not single:  # which takes IR, from any file
-            check_reference(model)
+            check_reference(model, asked["dims"] or ())
 
     from penstock.compiler.design import Design
     from penstock.dse.rungs.rung import Bench
@@ -49,6 +49,7 @@ def compile(
     from penstock.profiling.tool_runner import ToolRunner
     from penstock.services.cli.options import (
         check_bitstream,
+        check_one_size,
         check_output,
         check_target,
         summary_lines,
@@ -68,16 +69,18 @@ def compile(
         target = check_target(asked, clock, given)
         check_bitstream(asked["bitstream"])
         if single:
+            check_one_size(asked["dims"], "a pass that is run by itself")
             return show_passes(model, single, target.platform.name, target.clock_mhz, given, out)
         out = out or Path(DEFAULT_FOLDER)
         if stop_after or print_ir:
+            check_one_size(asked["dims"], "the IR of each stage")
             return show_ir(model, target, given, stop_after, None if print_ir else out)
         check_output(out)
         with Stages().running() as stages, second_process(wanted=given is None) as second:
             if target.fallback:
                 stages.say(target.fallback)
             stages.begin("importing the model")
-            program = load_program(model, target.quantize)
+            program = load_program(model, target.quantize, asked["dims"] or ())
             for note in program.notes:
                 stages.say(note)
             exploration = None

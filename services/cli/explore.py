@@ -36,7 +36,7 @@ def explore(
     if is_kernel(model):
         return explore_source(model, top, asked, clock, out, save, as_json=as_json)
     with documented_exit_codes():
-        check_reference(model)
+        check_reference(model, asked["dims"] or ())
 
     from rich.console import Console
 
@@ -57,7 +57,7 @@ def explore(
             if target.fallback:
                 stages.say(target.fallback)
             stages.begin("importing the model")
-            program = load_program(model, target.quantize)
+            program = load_program(model, target.quantize, asked["dims"] or ())
             for note in program.notes:
                 stages.say(note)
             stages.begin("searching" if trials is None else f"searching {trials} designs")

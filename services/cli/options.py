@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -74,6 +75,14 @@ def check_bitstream(asked: str | None) -> None:
         raise PenstockError(
             code="unknown-bitstream", what=f"there is no bitstream {asked!r}", where="--bitstream",
             limit="known: " + ", ".join(BITSTREAMS), hint="leave the option out",
+        )  # fmt: skip
+
+
+def check_one_size(dims: Sequence[str] | None, what: str) -> None:
+    if dims:
+        raise PenstockError(
+            code="bad-option", what=f"{what} is of one size, and --dim says a range of them", where="--dim",
+            hint="leave --dim out, and give the model that size, as in zoo:gpt2?seq=32",
         )  # fmt: skip
 
 

@@ -71,7 +71,7 @@ def evaluate(
 
 
 def _evaluator(model: str, asked: AskedOptions, clock: float | None) -> Evaluator:
-    check_reference(model)
+    check_reference(model, asked["dims"] or ())
     from penstock.dse.evaluation.evaluate import Evaluator
     from penstock.dse.evaluation.objectives import Goal
     from penstock.services.cli.options import check_target
@@ -83,7 +83,7 @@ def _evaluator(model: str, asked: AskedOptions, clock: float | None) -> Evaluato
     goal = Goal.of(asked["objectives"] or (), asked["limits"] or ()).on(target.platform)
     with Stages().running() as stages:
         stages.begin("importing the model")
-        program = load_program(model, target.quantize)
+        program = load_program(model, target.quantize, asked["dims"] or ())
     return Evaluator.create(
         program, target.platform.name, clock_mhz=target.clock_mhz, quantize=target.quantize,
         options=space_options(asked), goal=goal,

@@ -13,6 +13,7 @@ from penstock.db.schema.records import Model, NewStep, Run, Step
 from penstock.db.schema.states import RUN_GOING, RUN_TERMINAL, RunState, StepState
 from penstock.dse.support.budgets import MOST_USUAL_TRIALS
 from penstock.services.jobs.kernels import TAKEN, check_kernel_options
+from penstock.services.jobs.model_dims import check_dims
 from penstock.services.jobs.quotas import NO_QUOTAS, Quotas, asked_trials, check_quotas, most_of_one
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import EXTENDED, LONGEST_NAME
@@ -71,6 +72,7 @@ def start_run(
     quotas: Quotas = NO_QUOTAS,
 ) -> Submitted:
     """A run of a model with the steps that it begins with, unless too many wait already, or too many of its owner."""
+    check_dims(model, options)
     if model.kind == KERNEL:
         _check_kernel(options)
         options = {name: value for name, value in options.items() if name in (*TAKEN, "priority")}
@@ -97,6 +99,7 @@ def check_model(
             "not-of-kernels", "a C++ kernel is not checked before its run", where="path",
             hint="start a run: its first step reads the kernel and says what is wrong, and where, within seconds",
         )  # fmt: skip
+    check_dims(model, options)
     check_quotas(tx, owner, quotas, runs=1)
     check_waiting(tx, most_waiting, owner)
     name = f"{CHECK} of {model.name}"[:LONGEST_NAME]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -11,6 +11,7 @@ from penstock.compiler.analysis.graph import Graph, read_graph
 from penstock.compiler.dialects.types import tensor_bits, tensor_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import check_weights, import_model
+from penstock.compiler.lengths import Length, parse_lengths
 from penstock.compiler.package.sections import host_section, port_section
 from penstock.compiler.package.verdict import AcceleratorOperation, Estimate, ModelSize, ModelVerdict, Refusal
 from penstock.compiler.pipeline import prepare
@@ -31,11 +32,17 @@ _BRAM18_BYTES, _URAM_BYTES = 18 * 1024 // 8, 288 * 1024 // 8
 
 
 def look_at(
-    model: str, platform: Platform, clock_mhz: float, quantize: str | None, stage: Callable[[str], None]
+    model: str,
+    platform: Platform,
+    clock_mhz: float,
+    quantize: str | None,
+    stage: Callable[[str], None],
+    dims: Sequence[str] = (),
 ) -> ModelVerdict:
     """A reference to a model that is not there raises; all other refusals are in the verdict."""
-    check_reference(model)
-    return judge(model, lambda: _imported(model, quantize), platform, clock_mhz, quantize, stage)
+    check_reference(model, dims)
+    lengths = parse_lengths(dims)
+    return judge(model, lambda: _imported(model, quantize, lengths), platform, clock_mhz, quantize, stage)
 
 
 def judge(
@@ -78,25 +85,25 @@ def judge(
     return found.model_copy(update={"seconds": round(time.monotonic() - began, 2)})
 
 
-def _imported(model: str, quantize: str | None) -> Program:
+def _imported(model: str, quantize: str | None, dims: Sequence[Length]) -> Program:
     """By its shapes where that does; numbers are needed to quantise, and by models that look at them."""
     if quantize is None:
         try:
-            program = import_model(model, weights=False)
+            program = import_model(model, dims=dims, weights=False)
         except Exception:  # noqa: BLE001  (what only fails without numbers is no refusal: the last line says)
             pass
         else:
-            return program if program.has_weights else _with_its_numbers_seen(model, program)
-    return import_model(model)
+            return program if program.has_weights else _with_its_numbers_seen(model, program, dims)
+    return import_model(model, dims=dims)
 
 
-def _with_its_numbers_seen(model: str, program: Program) -> Program:
+def _with_its_numbers_seen(model: str, program: Program, dims: Sequence[Length]) -> Program:
     """NaN weights and those on the meta device have good shapes; numbers that Penstock draws itself are good too."""
     reference = around(parse_reference(model))
     if isinstance(reference, LibraryReference | ZooReference) and "weights" not in dict(reference.options):
         return program
     if sum(value.size for value in program.params.values()) <= _MOST_READ:
-        check_weights(model)
+        check_weights(model, dims)
         return program
     note = f"the weights' numbers were not looked at: the model has more than {_MOST_READ:,}"
     return replace(program, notes=(*program.notes, note))

@@ -38,7 +38,7 @@ def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) 
         "evidence": "modelled", "max_lanes": None, "fifo_simulations": 400, "equalisation": None,
         "aligned_by": "both",
         "bitstream": None, "limits": [],
-        "sampler": "local", "priority": 0, "warm_start": True, "fix": [],
+        "sampler": "local", "priority": 0, "warm_start": True, "fix": [], "dims": [],
     }  # fmt: skip
     assert [(step["key"], step["state"]) for step in run["steps"]][:2] == [("import", "queued"), ("explore", "blocked")]
     assert run["progress"] == {
@@ -61,7 +61,7 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
         "evidence": "simulated", "max_lanes": None, "fifo_simulations": 400, "equalisation": None,
         "aligned_by": "both",
         "bitstream": None, "limits": [],
-        "sampler": "local", "priority": 0, "warm_start": True, "fix": [],
+        "sampler": "local", "priority": 0, "warm_start": True, "fix": [], "dims": [],
     }  # fmt: skip
     assert run["name"] == "digits_mlp"
 
@@ -91,6 +91,10 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
         ({"limits": ["dsp<=0.2", "dsp>=9000"]}, "contradictory-limits", "body", ("dsp>=9000", "dsp<=0.2")),
         ({"limits": ["lut>=2000000"]}, "contradictory-limits", "body", ("804,048 lut of u55c", "larger platform")),
         ({"limits": ["bandwidth<=1"], "platform": "ecp5-45k"}, "invalid-request", "body", ("ecp5-45k has none",)),
+        ({"dims": ["seq"]}, "invalid-request", "body.dims", ("no range of lengths", "seq=1..64")),
+        ({"dims": ["seq=8..4"]}, "invalid-request", "body.dims", ("8 is not below 4",)),
+        ({"dims": ["seq=1..4", "seq=1..8"]}, "invalid-request", "body.dims", ("given twice",)),
+        ({"dims": ["seq=1..8"]}, "bad-length", "body.dims", ("digits_mlp has no option 'seq'",)),
         ({"name": "a\x00b"}, "invalid-request", "body.name", ("control character",)),
         ({"name": "x" * 201}, "invalid-request", "body.name", ("200",)),
         ({"platform": "\x00"}, "invalid-request", "body.platform", ("control character",)),

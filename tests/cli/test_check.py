@@ -140,6 +140,11 @@ def test_a_large_model_is_looked_at_without_its_weights(capsys: pytest.CaptureFi
     assert verdict["size"]["weights_in"] == "stream"
 
 
+def test_a_model_whose_sizes_each_call_says_is_looked_at_at_the_largest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "zoo:mlp?inputs=4&hidden=3", "--dim", "batch=2..8", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["inputs"][0]["shape"] == [8, 4]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "word"),
     [
@@ -151,6 +156,9 @@ def test_a_large_model_is_looked_at_without_its_weights(capsys: pytest.CaptureFi
         (["torch.nn:LSTMM"], 2, "'LSTM'"),
         (["{source}:broken"], 2, "no such luck"),
         (["{source}:nothing"], 2, "it defines"),
+        (["zoo:mlp", "--dim", "batch=8..2"], 2, "8 is not below 2"),
+        (["zoo:mlp", "--dim", "rows=2..8"], 2, "mlp has no option 'rows'"),
+        (["{source}:refused", "--dim", "rows=2..8"], 2, "write def refused(rows)"),
     ],
 )
 def test_mistakes_end_as_with_the_other_commands(

@@ -71,6 +71,7 @@ KINDS: Mapping[str, Kind] = {
     "unknown-parameter": Kind(422, "The space has no such parameter"),
     "bad-parameter": Kind(422, "The parameter has no such value"),
     "contradictory-limits": Kind(422, "Two limits cannot both be met"),
+    "bad-length": Kind(422, "The model takes no such size"),
     "bad-cursor": Kind(422, "The cursor is not one of ours"),
     "bad-event-id": Kind(422, "The event id is not one of ours"),
     "idempotency-key-invalid": Kind(422, "The Idempotency-Key is not acceptable"),

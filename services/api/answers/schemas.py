@@ -16,6 +16,7 @@ from penstock.services.run_options import (
     LONGEST_NAME,
     MOST_TRIALS,
     NAME_PATTERN,
+    Dims,
     PlainText,
     PlatformName,
     QuantisationName,
@@ -53,6 +54,7 @@ class NewCheck(RequestBody):
     quantize: QuantisationName | None = Field(
         None, description="w8a8: as with 8-bit weights and activations; w4a8: 4-bit weights"
     )
+    dims: Dims = Field(default_factory=list[str])
 
 
 class MoreTrials(RequestBody):

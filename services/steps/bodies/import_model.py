@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import time
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import quote
 
 from penstock.compiler.errors import PenstockError
@@ -21,6 +22,7 @@ from penstock.db.schema.records import Json, Model
 from penstock.services.jobs.host_work import check_host_work
 from penstock.services.jobs.models import BODIES, PROGRAM_FOLDER, WEIGHTS_FOLDER
 from penstock.services.jobs.sources import options_text
+from penstock.services.run_options import RunOptions
 from penstock.services.settings import Settings
 from penstock.services.step_kinds import IMPORT, KERNEL
 from penstock.services.steps.bodies.behind import Behind, limits_of
@@ -37,7 +39,9 @@ _IMPORTER = "penstock.compiler.frontend"
 
 def _reuse_key(context: StepContext) -> Json:
     model = context.model
-    more = {"for": target_of(context)} if model.kind == KERNEL else {}
+    more: dict[str, Any] = {"for": target_of(context)} if model.kind == KERNEL else {}
+    if dims := RunOptions.stored(context.options).dims:
+        more["dims"] = dims
     return {
         "kind": model.kind, "source": model.source, "sha256": model.sha256, "details": dict(model.details), **more,
     }  # fmt: skip
@@ -57,9 +61,10 @@ def import_model(context: StepContext) -> StepResult:
         )  # fmt: skip
     limits = limits_of(settings)
     seen, folder = _source(context)
+    dims = RunOptions.stored(context.options).dims
     context.progress(None, "importing the model")
     began = time.monotonic()
-    behind = Behind("program", ("-m", _IMPORTER, seen), FILES, folder, "the import of the model", limits)
+    behind = Behind("program", ("-m", _IMPORTER, seen, *dims), FILES, folder, "the import of the model", limits)
     out = behind.run(context)
     program = load_checked(out, make_context(), limits.out_bytes)
     check_host_work(program)

@@ -1,0 +1,39 @@
+"""Sizes that each call says, of a model that was taken in: what can be refused of them before a worker does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.compiler.errors import PenstockError, nearest
+from penstock.compiler.lengths import parse_lengths
+from penstock.compiler.reference import parse_reference, with_sizes
+from penstock.compiler.zoo._declared import declared_options
+from penstock.db.schema.records import Model
+from penstock.services.jobs.refused import RefusedError
+
+_TAKING = ("python", "onnx", "zoo", "library")
+
+
+def check_dims(model: Model, options: Mapping[str, Any]) -> None:
+    """Refuses lengths of a model that takes none, or not these."""
+    lengths = parse_lengths(options.get("dims") or ())
+    if not lengths:
+        return
+    if model.kind not in _TAKING:
+        raise _refused("this model takes no lengths", "lengths are for PyTorch and ONNX models", "leave dims out")
+    try:
+        with_sizes(parse_reference(model.source), {one.name: one.high for one in lengths})
+    except PenstockError as error:
+        raise _refused(error.what, error.limit, error.hint) from None
+    if model.kind == "zoo":
+        known = dict(declared_options(model.source.removeprefix("zoo:").partition("?")[0]))
+        if unknown := next((one.name for one in lengths if one.name not in known), None):
+            raise _refused(
+                f"{model.name} has no option {unknown!r}", "its options: " + ", ".join(known),
+                nearest(unknown, known, "name one that sizes its inputs"),
+            )  # fmt: skip
+
+
+def _refused(what: str, limit: str, hint: str) -> RefusedError:
+    return RefusedError("bad-length", what, where="body.dims", limit=limit, hint=hint)
