@@ -125,7 +125,7 @@ class Factors:
                              for t, u, n in zip(kernel.tile, unroll, op.trips, strict=True))  # fmt: skip
                 kernel = replace(kernel, unroll=unroll, tile=tile)
             elif not op.reductions:
-                kernel = follow_producer(graph, op, kernel, kernels, connect=False)
+                kernel = follow_producer(graph, op, kernel, kernels, (0,) * len(op.trips), connect=False)
             kernels[op.layer] = kernel
         return replace(base, kernels=kernels)
 

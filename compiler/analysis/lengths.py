@@ -42,6 +42,15 @@ class SizedGraph:
         known = self._found[1][operation.layer]
         return tuple(one if isinstance(one, Count) else None for one in known)
 
+    def grains_of(self, operation: TensorOp) -> tuple[int, ...]:
+        """Of each loop along a dim that varies, what each call's size is a multiple of; 0 for the others."""
+        steps = {length.name: length.step for length in self.lengths}
+        return tuple(0 if size is None else grain(size, steps) for size in self.of_loops(operation))
+
+    def parts_of(self, operation: TensorOp, trips: tuple[int, ...]) -> tuple[int, ...]:
+        """What lanes divide along each loop: its trips, or what the size of each call is a multiple of."""
+        return tuple(grain or trip for grain, trip in zip(self.grains_of(operation), trips, strict=True))
+
     def grains(self, value: SSAValue) -> tuple[int, ...]:
         """Of each dim that varies what its size is a multiple of; 0 for a dim of one size, () where none varies."""
         if not any(self.of_value(value)):

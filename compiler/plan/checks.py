@@ -6,13 +6,14 @@ from xdsl.dialects import arith
 from xdsl.ir import BlockArgument
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
+from penstock.compiler.analysis.lengths import SizedGraph
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform
 from penstock.compiler.schedule import check_bindings, load_library
 
 
-def check_layers(design: Design, graph: Graph) -> None:
+def check_layers(design: Design, graph: Graph, sized: SizedGraph) -> None:
     wanted, given = set(graph.by_layer), set(design.kernels)
     if missing := sorted(wanted - given):
         raise PenstockError(
@@ -25,6 +26,23 @@ def check_layers(design: Design, graph: Graph) -> None:
             code="bad-design", what="the design describes a layer that the model does not have", where=unknown[0],
             limit="layers: " + ", ".join(sorted(wanted)), hint="is this the design of another model or quantisation?",
         )  # fmt: skip
+    for operation in graph.operations if sized.lengths else ():
+        _check_sizes(operation, design, sized)
+
+
+def _check_sizes(operation: TensorOp, design: Design, sized: SizedGraph) -> None:
+    """Along a dim whose size each call says every tile is whole, and lanes share it evenly, whatever the size."""
+    kernel = design.kernels[operation.layer]
+    walked = zip(kernel.tile, kernel.unroll, operation.trips, sized.grains_of(operation), strict=False)
+    for dim, (tile, lanes, trip, part) in enumerate(walked):
+        size = sized.of_loops(operation)[dim]
+        wrong = f"{lanes} lanes" if part % lanes else f"a tile of {tile}" if part % tile and tile != trip else ""
+        if size is not None and wrong:
+            raise PenstockError(
+                code="bad-design", what=f"{wrong} along dim {dim}, whose size is {size}", where=operation.layer,
+                limit=f"each call's size is a multiple of {part}, and no more is known of it",
+                hint=f"take lanes that divide {part}, and a tile that does or the whole of {trip}; or larger steps",
+            )  # fmt: skip
 
 
 def check_bindings_of(operation: TensorOp, design: Design, platform: Platform) -> None:

@@ -55,7 +55,7 @@ class Planner:
         self._sized = SizedGraph(graph)
 
     def plan(self, design: Design) -> Plan:
-        check_layers(design, self.graph)
+        check_layers(design, self.graph, self._sized)
         frames = self._frames.of(design)
         computing = {one.layer: self._computations.of(one, design) for one in self.graph.operations}
         on_chip: dict[SSAValue, None] = {}

@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from penstock.compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp, Windows, read_graph
+from penstock.compiler.analysis.lengths import SizedGraph
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.types import tensor_type
@@ -92,13 +93,20 @@ class Dims:
         return {self.of_loop(op, d): trip for op in self.graph.operations for d, trip in enumerate(op.trips)}
 
     @cached_property
+    def sized(self) -> SizedGraph:
+        """Which of them each call says the size of."""
+        return SizedGraph(self.graph)
+
+    @cached_property
     def unfit(self) -> Mapping[int, tuple[str, str]]:
         """The classes that cannot be padded: who is to blame, and why."""
         blocked = self._found[1]
         wrong: dict[int, tuple[str, str]] = {}
         for operation in self.graph.operations:
-            for loop in range(len(operation.trips)):
-                if reason := obstacle(operation, loop):
+            for loop, size in enumerate(self.sized.of_loops(operation)):
+                if size is not None:
+                    wrong.setdefault(self.of_loop(operation, loop), (operation.layer, "each call says its size"))
+                elif reason := obstacle(operation, loop):
                     wrong.setdefault(self.of_loop(operation, loop), (operation.layer, reason))
         return {**wrong, **blocked}
 

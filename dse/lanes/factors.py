@@ -43,6 +43,7 @@ def pareto_lanes(
     tensors: tuple[tuple[int, ...], ...] = (),
     paired: tuple[int, ...] = (),
     binary: tuple[int, ...] = (),
+    parts: tuple[int, ...] = (),
 ) -> tuple[Lanes, ...]:
     """Ways to unroll with at most `most` lanes of which none is beaten in both lanes and cycles, the fastest first.
 
@@ -52,13 +53,13 @@ def pareto_lanes(
     fewer partial results need memory, and fewer results leave at once. With `tensors`, the dims of each that the kernel
     meets, the one that meets the fewest words of them in an iteration. Along one of the dims `paired` the number of
     lanes is even, so that all have a partner, unless there is one lane only. Along the dims `binary` they are powers of
-    two.
+    two. Lanes divide `parts` of the trips, where those are said.
     """
     caps, allowed = dict(at_most), dict(only)
     choices = [
         allowed.get(d)
-        or [n for n in useful_factors(trip) if n <= caps.get(d, trip) and (d not in binary or n & (n - 1) == 0)]
-        for d, trip in enumerate(trips)
+        or [n for n in useful_factors(part) if n <= caps.get(d, part) and (d not in binary or n & (n - 1) == 0)]
+        for d, part in enumerate(parts or trips)
     ]
     unrolls = np.stack([axis.ravel() for axis in np.meshgrid(*choices, indexing="ij")], axis=1) if trips else _NO_LOOPS
     counts = unrolls.prod(axis=1)

@@ -32,7 +32,7 @@ from penstock.dse.lanes.neighbours import leader_of, shared_dims
 from penstock.dse.lanes.rows import NOT_BLOCKED, block_of, row_dims
 from penstock.dse.lanes.spilling import FABRIC, Spillable, may_be_short, spilled
 from penstock.dse.lanes.stores import Stores, large_operands, passing_by, stands_still, walked_frames
-from penstock.dse.lanes.walks import KernelWalk, kernel_design, walks_of, walks_of_one, with_some_lanes
+from penstock.dse.lanes.walks import KernelWalk, kernel_design, tensor_dims, walks_of, walks_of_one, with_some_lanes
 
 Sizes = Mapping[int, int]
 """What dims are padded to, by the number of a class of dims that are walked together."""
@@ -143,6 +143,10 @@ class Fitter:
             return op.trips
         return tuple(sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips))
 
+    def parts(self, op: TensorOp, sizes: Sizes) -> tuple[int, ...]:
+        """What lanes divide along each dim: its trips, or what the size of each call is a multiple of."""
+        return self.dims.sized.parts_of(op, self.trips(op, sizes))
+
     def _search(
         self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes
     ) -> tuple[float, Mapping[str, Lanes]] | None:
@@ -230,15 +234,15 @@ class Fitter:
         dsp, lut = (limits.dsp, limits.lut) if self.one is None else (self.one.dsp, self.one.lut)
         dsp, lut = min(dsp, limits.dsp), min(lut, limits.lut)
         most = min(2 * dsp // cost.dsp if cost.dsp else 1 << 20, 2 * lut // cost.lut if cost.lut else 1 << 20)
-        trips = self.trips(op, sizes)
+        trips, parts = self.trips(op, sizes), self.parts(op, sizes)
         most = max(1, min(most, prod(trips), self.most_lanes or most))
         table = 1 << (most - 1).bit_length()  # what is more does not fit; limits that are nearly equal share a table
         tensors = tensor_dims(op) if walk.compact else ()
         only = tuple(self._frame_lanes[op.layer].items()) if walk.frame else ()
         paired = paired_dims(op) if self.costs.shared(op).dsp else ()
-        paired = tuple(d for d in paired if trips[d] % 2 == 0 and dict(walk.at_most).get(d, 2) > 1)
+        paired = tuple(d for d in paired if parts[d] % 2 == 0 and dict(walk.at_most).get(d, 2) > 1)
         found = pareto_lanes(
-            trips, op.reductions, table, walk.at_most, only, tensors, paired, self._brought.get(op.layer, ())
+            trips, op.reductions, table, walk.at_most, only, tensors, paired, self._brought.get(op.layer, ()), parts
         )
         return found if self.one is None else tuple(lanes for lanes in found if lanes.count <= most)
 
@@ -340,7 +344,7 @@ class Fitter:
                 kernels[op.layer] = kernel_design(
                     op, self.trips(op, sizes), unroll, walks[op.layer], rest, self.weights.at(op.layer), bindings,
                     self.largest_tile, large, bool(large) or op.layer in self._brought,
-                    self._block(op, self.trips(op, sizes), unroll, walk),
+                    self._block(op, self.parts(op, sizes), unroll, walk), self.parts(op, sizes),
                 )  # fmt: skip
                 continue
             made, dims = kernels[leader.layer], shared_dims(op, leader)
@@ -351,13 +355,13 @@ class Fitter:
         return kernels
 
     def _block(
-        self, op: TensorOp, trips: Sequence[int], unroll: Sequence[int], walk: KernelWalk
+        self, op: TensorOp, parts: Sequence[int], unroll: Sequence[int], walk: KernelWalk
     ) -> tuple[int, int] | None:
         """The dim of which a kernel walks blocks, and their steps. What meets no weights does if rows are outermost."""
         dim = self._rows.get(op.layer)
         if dim is None or (op.layer not in self.large and walk.outer[:1] != (dim,)):
             return None
-        return dim, block_of(self.rows, trips[dim], unroll[dim])
+        return dim, block_of(self.rows, parts[dim], unroll[dim])
 
     @cached_property
     def _rows(self) -> Mapping[str, int]:
@@ -391,9 +395,3 @@ class Fitter:
                 changed = changes.get((op.layer, name), 0)
                 return slowest_running_sum(replace(one, count=one.count * lanes.count), changed, running) + _STORED
         return row_of(op, name, self.library, self.costs.bindings(op, walk.adders).get(name)).latency + _STORED
-
-
-def tensor_dims(op: TensorOp) -> tuple[tuple[int, ...], ...]:
-    """The dims of each tensor that a kernel meets in an iteration; a partial result is both loaded and stored."""
-    maps = (*op.operand_maps, op.result_map, op.result_map)
-    return tuple(tuple(d for d in projected_dims(m) if d is not None) for m in maps)

@@ -37,9 +37,9 @@ def row_dims(graph: Graph, dims: Dims, large: Mapping[str, Sequence[int]]) -> di
     return found
 
 
-def block_of(rows: int, trips: int, lanes: int) -> int:
-    """How many steps of its lanes a block of at most so many rows has."""
-    return max(n for n in divisors(trips // lanes) if n == 1 or n * lanes <= rows)
+def block_of(rows: int, part: int, lanes: int) -> int:
+    """How many steps of its lanes a block of at most so many rows has, which divides a part of all of them."""
+    return max(n for n in divisors(part // lanes) if n == 1 or n * lanes <= rows)
 
 
 def _parallel(op: TensorOp) -> list[int]:

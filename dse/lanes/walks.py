@@ -9,6 +9,7 @@ from math import prod
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.design import KernelDesign, WeightStore
+from penstock.compiler.dialects.affine import projected_dims
 from penstock.dse.lanes.alignment import divisors
 
 FEW = (1, 2, 4, 8)
@@ -86,14 +87,17 @@ def kernel_design(
     large: Sequence[int] = (),
     whole_words: bool = False,
     rows: tuple[int, int] | None = None,
+    parts: Sequence[int] | None = None,
 ) -> KernelDesign:
     """The design record of a walk. A partial sum rests for at least `rest` iterations before it is added to again.
 
     With `largest_tile` dims are not walked whole inside the outermost ones, but in tiles up to that size. Of a
     `large` tensor that external memory brings, other dims than its own are innermost, so that it passes evenly, and
     once. For `whole_words` so many partial sums rest that words, of powers of two, can be of as many ports as needed.
-    With `rows`, a dim and how many steps, these are innermost, block after block inside the slow dims.
+    With `rows`, a dim and how many steps, these are innermost, block after block inside the slow dims. A tile that is
+    not its whole dim divides that dim's part, of which there is another than the trips where each call says the size.
     """
+    parts = trips if parts is None else parts
     steps = [trip // lanes for trip, lanes in zip(trips, unroll, strict=True)]
     if rows is not None:
         tile = tuple(lanes * (rows[1] if d == rows[0] else 1) for d, lanes in enumerate(unroll))
@@ -102,8 +106,8 @@ def kernel_design(
     inside = [1 if d in walk.outer else count for d, count in enumerate(steps)]
     if largest_tile is not None:
         inside = [
-            max(n for n in divisors(count) if n == 1 or n * lanes <= largest_tile)
-            for count, lanes in zip(inside, unroll, strict=True)
+            max(n for n in turns(count, lanes, part) if n == 1 or n * lanes <= largest_tile)
+            for count, lanes, part in zip(inside, unroll, parts, strict=True)
         ]
     parallel = [d for d in range(len(op.trips)) if d not in op.reductions]
     if prod(steps[d] for d in op.reductions) > 1:
@@ -112,7 +116,7 @@ def kernel_design(
             if resting >= rest:
                 break
             wanted = -(-rest // resting)
-            enough = [n for n in divisors(steps[d]) if n >= wanted] or [steps[d]]
+            enough = [n for n in turns(steps[d], unroll[d], parts[d]) if n >= wanted] or [steps[d]]
             whole = [n for n in enough if whole_words and n & (n - 1) == 0 and n < 2 * wanted]
             inside[d] = min(whole or enough)
     tile = tuple(count * lanes for count, lanes in zip(inside, unroll, strict=True))
@@ -121,3 +125,14 @@ def kernel_design(
     )
     order = (*walk.outer, *inner)
     return KernelDesign(tile, tuple(unroll), order, weights, bindings)
+
+
+def turns(steps: int, lanes: int, part: int) -> list[int]:
+    """How many steps of its lanes a tile can have: all of them, or such that it divides a part of its dim."""
+    return [n for n in divisors(steps) if n == steps or part % (n * lanes) == 0]
+
+
+def tensor_dims(op: TensorOp) -> tuple[tuple[int, ...], ...]:
+    """The dims of each tensor that a kernel meets in an iteration; a partial result is both loaded and stored."""
+    maps = (*op.operand_maps, op.result_map, op.result_map)
+    return tuple(tuple(d for d in projected_dims(m) if d is not None) for m in maps)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import permutations
-from math import prod
+from math import gcd, prod
 
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute
@@ -41,9 +41,13 @@ def order_of(op: TensorOp, scheme: str, outer: LoopOrder = ()) -> LoopOrder:
     return (*outer, *(reduction + parallel if scheme == ORDER_REDUCTION else parallel + reduction))
 
 
-def tiles_of(trips: LoopOrder, size: int, outer: LoopOrder = ()) -> LoopOrder:
-    """Every dim's largest divisor up to a size; along a frame's rows and columns one place."""
-    return tuple(1 if d in outer else max(n for n in divisors(trip) if n <= size) for d, trip in enumerate(trips))
+def tiles_of(trips: LoopOrder, size: int, outer: LoopOrder = (), grains: LoopOrder | None = None) -> LoopOrder:
+    """Every dim's largest divisor up to a size; along a frame's rows and columns one place. Of a dim whose size each
+    call says, it divides what that is a multiple of, by `grains`, unless it is the whole."""
+    return tuple(
+        1 if d in outer else trip if trip <= size else max(n for n in divisors(grain or trip) if n <= size)
+        for d, (trip, grain) in enumerate(zip(trips, grains or (0,) * len(trips), strict=True))
+    )
 
 
 def order_choices(op: TensorOp) -> tuple[str, ...]:
@@ -112,9 +116,18 @@ def corresponding(
 
 
 def follow_producer(
-    graph: Graph, op: TensorOp, kernel: KernelDesign, kernels: Mapping[str, KernelDesign], *, connect: bool
+    graph: Graph,
+    op: TensorOp,
+    kernel: KernelDesign,
+    kernels: Mapping[str, KernelDesign],
+    grains: LoopOrder,
+    *,
+    connect: bool,
 ) -> KernelDesign:
-    """Take tile, lanes and order over from the kernel that makes the streamed operand, where they fit."""
+    """Take tile, lanes and order over from the kernel that makes the streamed operand, where they fit.
+
+    Lanes divide `grains`, of the kernel's dims whose size each call says.
+    """
     for value, operand_dims in zip(op.inputs, op.operand_dims, strict=True):
         producer = graph.makers.get(value)
         if producer is None or producer.layer not in kernels:
@@ -126,7 +139,7 @@ def follow_producer(
         if not op.reductions and len(dims) == len(op.trips):
             return walk_alike(kernel, made, dims)
         if connect and op.reductions:
-            return same_lanes(op, kernel, made, dims)
+            return same_lanes(op, kernel, made, dims, grains)
     return kernel
 
 
@@ -141,7 +154,9 @@ def walk_alike(kernel: KernelDesign, made: KernelDesign, dims: Mapping[int, int]
     )
 
 
-def same_lanes(op: TensorOp, kernel: KernelDesign, made: KernelDesign, dims: Mapping[int, int]) -> KernelDesign:
+def same_lanes(
+    op: TensorOp, kernel: KernelDesign, made: KernelDesign, dims: Mapping[int, int], grains: LoopOrder
+) -> KernelDesign:
     """A reduction takes its operand with the lanes it is made with, if its own lanes can be split that way."""
     wanted = {c: made.unroll[p] for c, p in dims.items()}
     if any(kernel.tile[c] % lanes for c, lanes in wanted.items()):
@@ -153,7 +168,7 @@ def same_lanes(op: TensorOp, kernel: KernelDesign, made: KernelDesign, dims: Map
         rest //= lanes
     for dim in range(len(op.trips)):
         if dim not in wanted:
-            left[dim] = max(d for d in divisors(kernel.tile[dim]) if rest % d == 0)
+            left[dim] = max(d for d in divisors(gcd(kernel.tile[dim], grains[dim])) if rest % d == 0)
             rest //= left[dim]
     if rest != 1:
         return kernel

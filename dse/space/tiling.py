@@ -243,7 +243,7 @@ class TilingSpace:
             return self._paced(settings)
         if settings["allocation"] == FITTED:
             return self._fitted(settings, Allowance(self.may_use))
-        aligned = settings["allocation"] == ALIGNED
+        aligned, connect = (one := settings["allocation"]) == ALIGNED, one != ALIGNED and bool(settings["connect"])
         size = int(settings["default_tile_size"])
         sizes = padded_sizes(self.dims, size, self.options.kernels) if settings.get("padding") else dict[int, int]()
         tiles, handing = {op.layer: self._tiles(op, size, sizes) for op in self.graph.operations}, self._handing_out
@@ -256,7 +256,7 @@ class TilingSpace:
             bindings = self._bindings(op, settings)
             order = order_of(op, str(settings["order"]), self.spatial.get(op.layer, ()))
             kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.stores.at(op.layer), bindings)
-            kernel = follow_producer(self.graph, op, kernel, kernels, connect=not aligned and bool(settings["connect"]))
+            kernel = follow_producer(self.graph, op, kernel, kernels, handing.grain[op.layer], connect=connect)
             kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
         design = self._record(kernels, settings)
         return self._grouped(design, sizes, settings)
@@ -379,7 +379,7 @@ class TilingSpace:
         return Dims(self.graph)
 
     def _tiles(self, op: TensorOp, size: int, sizes: Mapping[int, int]) -> tuple[int, ...]:
-        return tiles_of(self._trips(op, sizes), size, self.spatial.get(op.layer, ()))
+        return tiles_of(self._trips(op, sizes), size, self.spatial.get(op.layer, ()), self._handing_out.grain[op.layer])
 
     @cached_property
     def spatial(self) -> Mapping[str, LoopOrder]:
