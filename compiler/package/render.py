@@ -14,6 +14,7 @@ from penstock.compiler.package import scatter as plots
 from penstock.compiler.package.dataflow import dataflow
 from penstock.compiler.package.decorating import Decorating
 from penstock.compiler.package.gantt import gantt
+from penstock.compiler.package.length_line import length_line
 from penstock.compiler.package.report import Report
 from penstock.compiler.package.xrt import runs_on_xrt
 from penstock.compiler.program import Program
@@ -40,6 +41,8 @@ def _page(report: Report, making: Decorating) -> str:
     plot = making.make("the plot of trials", lambda: plots.scatter(exploration) if exploration else None, None)
     front = making.make("the front", lambda: plots.front_rows(exploration) if exploration else (), ())
     bars = making.make("the drawing of times", lambda: gantt(run) if run else None, None)
+    by_length = report.timing.lengths
+    line = making.make("latency by length", lambda: length_line(by_length) if by_length else None, None)
     searched = exploration.left_out if exploration else ()
     return _environment().get_template("report.html.j2").render(
         r=report,
@@ -50,6 +53,7 @@ def _page(report: Report, making: Decorating) -> str:
         evidence_kinds=EVIDENCE_KINDS,
         looking=_labels_looking,
         gantt=bars,
+        length_line=line,
         memory_names=MEMORY_NAMES,
         fifo_bits=sum((c.depth or 0) * (c.width_bits or 0) for c in fifos) if fifos else None,
         saved_bits=sum(c.saved_bits or 0 for c in fifos),

@@ -75,6 +75,32 @@ class ListTiming(Record):
     latency_us: float
 
 
+class LengthTiming(Record):
+    """One size of those that a call says, or one choice of several."""
+
+    sizes: dict[str, int]
+    latency_cycles: int
+    latency_us: float
+    unbounded_cycles: int = Field(description="the same if no FIFO were ever full")
+
+    @property
+    def later(self) -> bool:
+        return self.latency_cycles > self.unbounded_cycles
+
+
+class LengthsTiming(Record):
+    """When a run ends at each of the sizes that a call may say, or at some of them, the smallest first."""
+
+    evidence: Literal["simulated"] = "simulated"
+    count: int = Field(description="how many sizes there are")
+    runs: tuple[LengthTiming, ...]
+
+    @property
+    def said(self) -> str:
+        every = len(self.runs) == self.count
+        return f"at {'all ' if every else f'{len(self.runs)} of '}{self.count:,} lengths"
+
+
 class SimulatedRun(Record):
     """What the cycle-exact simulator says of the design at its own depths."""
 
@@ -98,6 +124,7 @@ class Timing(Record):
     initial_delay_cycles: Cycles = Field(default=None, description="cycles until the first token of the answer")
     measured: tuple[TimeFigures, ...] = Field(default=(), description="the same by every evidence, weakest first")
     simulated: SimulatedRun | None = Field(default=None, description="null: not simulated")
+    lengths: LengthsTiming | None = Field(default=None, description="null: the model has one size, or is not simulated")
     all_layers: ListTiming | None = Field(default=None, description="null: each call of the accelerator is a start")
 
     @model_validator(mode="after")

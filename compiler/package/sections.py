@@ -28,7 +28,7 @@ from penstock.compiler.package.report import (
     TimeFigures,
     Timing,
 )
-from penstock.compiler.package.report_timing import ListTiming
+from penstock.compiler.package.report_timing import LengthsTiming, ListTiming
 from penstock.compiler.platforms import RESOURCE_NAMES, Platform
 from penstock.compiler.program import EvaluationSet, Port, Program
 
@@ -93,6 +93,7 @@ def timing_section(
     note: str = "",
     simulated: SimulatedRun | None = None,
     all_layers: ListTiming | None = None,
+    lengths: LengthsTiming | None = None,
 ) -> Timing:
     """The strongest of what was measured, with all of it beside; `measured` goes from weak to strong."""
     best = measured[-1] if measured else None
@@ -110,6 +111,7 @@ def timing_section(
         measured=tuple(measured),
         simulated=simulated,
         all_layers=all_layers,
+        lengths=lengths,
     )
 
 

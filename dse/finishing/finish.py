@@ -6,17 +6,23 @@ The search does without, because each takes seconds; only what it chooses is fin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline.lower import Lowered, lower
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.fifo import prefetched
+from penstock.dse.finishing.lengths import AtLengths, hold_at_lengths
 from penstock.dse.finishing.placement import NO_PLACE, Placement, place
 from penstock.dse.rungs import Bench, Ranked
 from penstock.profiling.network import TaskNetwork
+
+UNFIT = (*NO_PLACE, "length-unsupported")
+"""Codes of errors that say that a design cannot be finished, where another one may."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,8 @@ class Finished:
 
     evaluation: Evaluation
     placement: Placement
+    at_lengths: AtLengths | None = None
+    """Of a model whose sizes each call says: what was simulated at each."""
 
     @property
     def design(self) -> Design:
@@ -47,18 +55,38 @@ def finish(
     and the depths to `keep` is kept, and refused where it cannot be. FIFOs are sized for `network`, if it is given: the
     design as a tool synthesised it. The `bench` says how much that may simulate, and hears how far it is.
     """
-    tight = evaluation
+    tight, bench = evaluation, bench or Bench()
+    merged = lower(evaluator.program, evaluation.design) if evaluator.program.lengths else None
+    held: AtLengths | None = None
     if simulate:
-        bench = bench or Bench()
         tight = evaluator.tightened(
             evaluation, keep=keep, network=network, simulations=bench.fifo_simulations, progress=bench.line or _unheard
         )
+    if simulate and merged is not None:
+        tight, held = _held(evaluator, tight, merged, bench, keep or {})
     planned = evaluator.assembler.network(tight.design)
     placement = place(
         planned, evaluator.platform, evaluator.assembler.library, tight.design, divide=divide, limits=evaluator.may_use
     )
     design = placement.record(tight.design).allocated()
-    return Finished(evaluator.counted(replace(tight, design=design), placement.resources), placement)
+    return Finished(evaluator.counted(replace(tight, design=design), placement.resources), placement, held)
+
+
+def _held(
+    evaluator: Evaluator, tight: Evaluation, merged: Lowered, bench: Bench, keep: Collection[str]
+) -> tuple[Evaluation, AtLengths]:
+    """With FIFOs that are deep enough at every length, and what was simulated at each."""
+    design = tight.design
+    held = hold_at_lengths(
+        merged, evaluator.platform, design.fifo_depths, keep=keep,
+        most=prefetched(tight.figures.channels, design.prefetch_bits), slower=design.equalisation > 0,
+        simulations=bench.fifo_simulations, progress=bench.line or _unheard,
+    )  # fmt: skip
+    if not held.deepened:
+        return tight, held
+    deeper = evaluator.evaluate_design(design.with_fifo_depths(held.depths))
+    kept = replace(deeper, params=tight.params, sizing_note=tight.sizing_note, equalised=tight.equalised)
+    return kept, held
 
 
 def _unheard(_: str) -> None:
@@ -93,7 +121,7 @@ def finish_first(
             done = finish(evaluator, candidate, simulate=simulate, divide=divide, network=network, bench=bench)
             return done, one, {p: why for p, why in passed_over.items() if p != position}
         except PenstockError as error:
-            if error.code not in NO_PLACE:
+            if error.code not in UNFIT:
                 raise
             first = first or error
             passed_over[position] = error.one_line()

@@ -25,10 +25,13 @@ from penstock.compiler.package.report import (
     TimeFigures,
 )
 from penstock.compiler.package.report_placement import BankInfo, TensorInfo
+from penstock.compiler.package.report_timing import LengthsTiming, LengthTiming
 from penstock.compiler.pipeline.lower import Lowered
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import load_library
 from penstock.compiler.simulator import Simulation
+from penstock.dse.fifo import prefetched
+from penstock.dse.finishing.lengths import AtLengths, hold_at_lengths
 from penstock.dse.finishing.placement import Placement, place
 from penstock.dse.memory import memory_svg
 from penstock.dse.partition import partition_svg
@@ -52,6 +55,8 @@ class Allocated:
     unsized: Mapping[str, int]
     first: Simulation | None
     several: Simulation | None
+    at_lengths: AtLengths | None = None
+    """Of a model whose sizes each call says, where anything is simulated."""
 
     @property
     def measured(self) -> tuple[TimeFigures, ...]:
@@ -74,7 +79,28 @@ def examine(scheduled: Scheduled, evidence: Evidence) -> Allocated:
         scheduled.unsized,
         simulate_design(network, platform, clock_mhz) if simulate else None,
         simulate_design(network, platform, clock_mhz, frames=FRAMES) if simulate else None,
+        _at_lengths(scheduled) if simulate and scheduled.lowered.program.lengths else None,
     )
+
+
+def _at_lengths(scheduled: Scheduled) -> AtLengths:
+    design = scheduled.lowered.design
+    depths = {name: one.depth for name, one in scheduled.network.channels.items() if one.kind == "stream"}
+    most = prefetched(scheduled.figures.channels, design.prefetch_bits)
+    return hold_at_lengths(scheduled.lowered, scheduled.platform, depths, most=most)
+
+
+def lengths_section(found: Allocated, clock_mhz: float) -> LengthsTiming | None:
+    if (held := found.at_lengths) is None:
+        return None
+    runs = tuple(
+        LengthTiming(
+            sizes=dict(one.sizes), latency_cycles=one.latency, latency_us=round(one.latency / clock_mhz, 4),
+            unbounded_cycles=one.unbounded,
+        )
+        for one in held.runs
+    )  # fmt: skip
+    return LengthsTiming(count=held.count, runs=runs)
 
 
 def _times(evidence: Evidence, latency: int, delay: int | None, interval: int | None) -> TimeFigures:

@@ -45,7 +45,13 @@ from penstock.profiling.bandwidth import memory_ports
 from penstock.profiling.injected.predicted import predict
 from penstock.profiling.model import ChannelFigures, DesignFigures
 from penstock.profiling.simulated import rules_of
-from penstock.services.jobs.allocated import Allocated, converter_infos, resources_by_task, simulated_section
+from penstock.services.jobs.allocated import (
+    Allocated,
+    converter_infos,
+    lengths_section,
+    resources_by_task,
+    simulated_section,
+)
 
 TOOLS = ("torch", "torch-mlir", "xdsl", "numpy", "optuna")
 
@@ -152,7 +158,10 @@ def describe_timing(
     measured = (*found.measured, *([rtl.times] if rtl and rtl.times else []), *by_tools)
     best = measured[-1].latency_cycles if measured else None
     whole = None if best is None else _all_layers(lowered, best)
-    return timing_section(lowered.design.clock_mhz, measured, kernels, note, simulated_section(found), whole)
+    clock = lowered.design.clock_mhz
+    return timing_section(
+        clock, measured, kernels, note, simulated_section(found), whole, lengths_section(found, clock)
+    )
 
 
 def _all_layers(lowered: Lowered, one: int) -> ListTiming | None:

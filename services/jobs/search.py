@@ -19,8 +19,7 @@ from penstock.dse.evaluation.hypervolume import front_share
 from penstock.dse.evaluation.least_room import check_room
 from penstock.dse.evaluation.proving import prove_best
 from penstock.dse.explaining.looks import Looks
-from penstock.dse.finishing.finish import Finished, finish, finish_first
-from penstock.dse.finishing.placement import NO_PLACE
+from penstock.dse.finishing.finish import UNFIT, Finished, finish, finish_first
 from penstock.dse.rungs import RUNGS, Bench, Measured, Ranked, rank, rank_beaten, usable
 from penstock.dse.rungs.vitis import VITIS_RUNGS, profile_of, retimed
 from penstock.dse.search.explore import Tried, explore
@@ -78,7 +77,7 @@ def choose(
             if not choice.notes:
                 return choice
         except PenstockError as error:
-            if error.code not in NO_PLACE:
+            if error.code not in UNFIT:
                 raise
         ranked = rank_beaten(evaluator, ranked, evidence, bench)  # the best cannot be placed: these may be next
     return take(evaluator, trials, ranked, evidence, bench, fallback)

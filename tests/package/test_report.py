@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from penstock.compiler.package.dataflow import dataflow
+from penstock.compiler.package.length_line import length_line
 from penstock.compiler.package.render import grouped, percent, rate, render_html
 from penstock.compiler.package.report import (
     Amount,
@@ -23,6 +24,7 @@ from penstock.compiler.package.report import (
     Timing,
     TrialInfo,
 )
+from penstock.compiler.package.report_timing import LengthsTiming, LengthTiming
 from penstock.compiler.package.scatter import FRONT_ROWS, front_rows, scatter
 from penstock.compiler.package.schemas import SCHEMAS
 from penstock.compiler.package.sections import resources_section, timing_section
@@ -103,6 +105,28 @@ def test_misspelt_and_impossible_figures_are_refused() -> None:
 def test_resource_that_the_device_lacks_has_no_share() -> None:
     section = resources_section({"uram": 0}, load_platform("ecp5-85k"), [], "modelled")
     assert section.uram == Amount(used=0, available=0, limit=0, share=None)
+
+
+def test_latency_by_the_size_that_a_call_says(report: Report) -> None:
+    runs = [LengthTiming(sizes={"seq": n}, latency_cycles=40 * n, latency_us=0.2 * n, unbounded_cycles=40 * n)
+            for n in (1, 2, 4)]  # fmt: skip
+    whole = LengthsTiming(count=4, runs=tuple(runs))
+    timing = report.timing.model_copy(update={"lengths": whole})
+    page = render_html(report.model_copy(update={"timing": timing}))
+    assert "Simulated at 3 of 4 lengths: no deadlock, and no run ends later" in page
+    assert "seq=4: 160 cycles" in page
+    line = length_line(whole)
+    assert line is not None
+    (x1, y1, _), (x2, y2, _), (x3, y3, _) = line.points
+    assert (x3 - x1) / (x2 - x1) == pytest.approx(3)
+    assert (y1 - y3) / (y1 - y2) == pytest.approx(3, abs=0.05)
+    late = runs[1].model_copy(update={"latency_cycles": 81})
+    timing = timing.model_copy(update={"lengths": LengthsTiming(count=3, runs=(runs[0], late, runs[2]))})
+    page = render_html(report.model_copy(update={"timing": timing}))
+    assert "at all 3 lengths" in page
+    assert "no run ends later" not in page
+    two = LengthsTiming(count=1, runs=(runs[0].model_copy(update={"sizes": {"seq": 1, "rows": 2}}),))
+    assert length_line(two) is None
 
 
 class _Links(HTMLParser):
