@@ -84,6 +84,9 @@ def emit_hls(
             data = np.ascontiguousarray(numbers.astype(port.dtype))
             data = pack(data, port.layout) if port.layout else data
             (packed / f"{port.argument}.bin").write_bytes(data.tobytes())
+        elif port.is_lengths and top.lengths is not None:  # for who makes no others
+            most = np.array([length.most for length in top.lengths.data], np.int32)
+            (packed / f"{port.argument}.bin").write_bytes(most.tobytes())
     if not any(packed.iterdir()):
         shutil.rmtree(packed)
     return tuple(files)

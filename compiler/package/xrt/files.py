@@ -29,12 +29,20 @@ def xrt_files(name: str, program: Program, interface: Mapping[str, Any]) -> dict
     """Every file by its path in the package. `interface` is the design's interface.json."""
     signature = {"inputs": program.signature.inputs, "outputs": program.signature.outputs}
     memories: list[dict[str, Any]] = []
+    lengths = interface.get("lengths", {}).get("argument")
     for side in _SIDES:
         entries: Sequence[Mapping[str, Any]] = interface.get(side, ())
         ports = signature.get(side)
-        memories += [_memory(side, entry, ports[int(entry["index"])] if ports else None) for entry in entries]
+        own = [entry for entry in entries if entry["argument"] != lengths]
+        memories += [_memory(side, entry, ports[int(entry["index"])] if ports else None) for entry in own]
+        # what a call says is the same in each here: the largest lengths
+        said = [{**entry, "file": f"parameters/{lengths}.bin"} for entry in entries if entry["argument"] == lengths]
+        memories += [_memory("parameters", entry, None) for entry in said]
     has_host = program.host is not None or program.layers is not None
-    values = {"name": name, "top": interface["top"], "memories": memories, "has_host_parts": has_host}
+    values = {
+        "name": name, "top": interface["top"], "memories": memories, "has_host_parts": has_host,
+        "lengths": [f"{one['name']} = {one['high']}" for one in interface.get("lengths", {}).get("of", ())],
+    }  # fmt: skip
     environment = _environment()
     generated = {
         path: environment.get_template(f"{path}.j2").render(values).encode() for path in ("design.h", "README.md")
