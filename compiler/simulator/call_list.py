@@ -1,4 +1,6 @@
-"""Cycles of a list of calls that one start runs: each begins when the one before it has ended.
+"""Cycles of what one start takes besides: of the lengths that it says, and of a list of calls.
+
+Each call of a list begins when the one before it has ended.
 
 What a call reads of the one before may be the first or the last that this one wrote, so that none begins earlier.
 """
@@ -32,3 +34,12 @@ def cycles_of_list(one: int, calls: int, moved: int, rules: Rules, read_latency:
     before = moved + read_latency - 1 + rules.call_gap
     count = 0 if rules.flushing else read_latency
     return ListCycles(calls, one, calls * before + count + rules.list_entry)
+
+
+def cycles_of_lengths(lengths: int, read_latency: int) -> int:
+    """Of a start on the open route, before its frame or its list begins: so many lengths are read for it.
+
+    They are asked for one a cycle. The last is there `read_latency` cycles later, in its register in the cycle after
+    that, and the numbers that follow from it are in theirs another cycle later.
+    """
+    return lengths + read_latency + 1 if lengths else 0

@@ -105,7 +105,7 @@ def check_whole(core: Core, program: Any, *, frames: int = 1) -> RtlRun:
     assert not run.deadlocked, (core.label, run.stuck)
     for name, array in wanted.items():
         got = run.outputs[name].reshape(frames, -1)
-        assert all(np.array_equal(_bits(frame), _bits(array.reshape(-1))) for frame in got), (core.label, name)
+        assert all(np.array_equal(bits_of(frame), bits_of(array.reshape(-1))) for frame in got), (core.label, name)
     simulated = core.simulations()
     assert run.done[0] + 1 == sum(one.latency for one in simulated), core.label
     for one in simulated:
@@ -134,7 +134,7 @@ def check_part(core: Core, program: Any, seed: int) -> RtlRun:
         if port.kind == "stream_out":
             assert port.channel is not None
             got, array = run.outputs[port.name].reshape(-1), wanted[port.channel].reshape(-1)
-            assert np.array_equal(_bits(got), _bits(array)), (core.label, port.name, seed)
+            assert np.array_equal(bits_of(got), bits_of(array)), (core.label, port.name, seed)
     return run
 
 
@@ -172,7 +172,7 @@ def _random_tokens(generator: np.random.Generator, port: RtlPort) -> Array:
     return generator.integers(-limit, limit - 1, count, endpoint=True).astype(dtype)
 
 
-def _bits(array: Array) -> Array:
+def bits_of(array: Array) -> Array:
     if array.dtype.kind == "f":
         return array.view(f"u{array.dtype.itemsize}")
     return array.astype(np.int64)

@@ -41,6 +41,13 @@ class RtlPort:
         return self.kind in ("memory_read", "memory_write")
 
     @property
+    def signals(self) -> tuple[str, str, str]:
+        """What its signals' names end in."""
+        if not self.is_memory:
+            return "tdata", "tvalid", "tready"
+        return ("re", "addr", "rdata") if self.kind == "memory_read" else ("we", "addr", "wdata")
+
+    @property
     def address_bits(self) -> int:
         return clog2(self.words)
 

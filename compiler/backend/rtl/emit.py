@@ -14,6 +14,8 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
 from penstock.compiler.backend.rtl.equal_tasks import EqualTasks
 from penstock.compiler.backend.rtl.injected_sv import emit_injected
+from penstock.compiler.backend.rtl.length_numbers import LengthSignals, met_lengths
+from penstock.compiler.backend.rtl.lengths_sv import LENGTH_BITS, lengths_sv
 from penstock.compiler.backend.rtl.ports import External, external_of
 from penstock.compiler.backend.rtl.primitives.registry import source
 from penstock.compiler.backend.rtl.sequencer_sv import LIST_BITS, sequenced_ports, sequencer_sv
@@ -43,7 +45,8 @@ def emit_rtl(
     """The core of a design, or of some of its tasks: what connects these to others becomes stream ports.
 
     `depths` are FIFO depths that differ from the module's. With `calls` it has a sequencer that runs lists of up to so
-    many; `slots` says how many tensors then lie in each memory, by argument.
+    many; `slots` says how many tensors then lie in each memory, by argument. A design whose lengths each call says has
+    what reads them in front of the core, and of its sequencer.
     """
     if not library.flushing:
         raise PenstockError(
@@ -53,10 +56,11 @@ def emit_rtl(
     whole = next(op for op in module.ops if isinstance(op, stream.TopOp))
     every = [op for op in whole.body.block.ops if isinstance(op, stream.TaskOp)]
     chosen = _with_neighbours(every, tasks) if tasks is not None else every
-    names, external = _names(whole, chosen)
-    modules = _modules(chosen, library, parameters, names, external)
-    inside = f"{top}_one_call" if calls else top
-    emitter = TopEmitter(inside, whole, modules, names, external, dict(depths or {}))
+    names, external, lengths = _names(whole, chosen)
+    modules = _modules(chosen, library, parameters, names, external, lengths)
+    outside = f"{top}_at_lengths" if lengths.lengths else top
+    inside = f"{outside}_one_call" if calls else outside
+    emitter = TopEmitter(inside, whole, modules, names, external, dict(depths or {}), lengths)
     text = emitter.emit()
     sources: dict[str, str] = {}
     for one in modules:
@@ -67,7 +71,9 @@ def emit_rtl(
     own = {**{f"{m.module}.sv": m.text for m in modules if m.text}, f"{inside}.sv": text}
     ports = tuple(emitter.ports)
     if calls:
-        ports, own[f"{top}.sv"] = _sequenced(whole, top, inside, ports, calls, slots or {})
+        ports, own[f"{outside}.sv"] = _sequenced(whole, outside, inside, ports, calls, slots or {}, lengths)
+    if lengths.lengths:
+        ports, own[f"{top}.sv"] = _at_lengths(whole, top, outside, ports, lengths)
     for name in ("penstock_fifo", "penstock_blocks", "penstock_ram", "penstock_rom"):
         if any(f"{name} #" in one for one in own.values()):
             sources[f"{name}.sv"] = _MODULES.joinpath(f"{name}.sv").read_text()
@@ -76,7 +82,13 @@ def emit_rtl(
 
 
 def _sequenced(
-    whole: stream.TopOp, top: str, core: str, inner: tuple[RtlPort, ...], calls: int, slots: Mapping[str, int]
+    whole: stream.TopOp,
+    top: str,
+    core: str,
+    inner: tuple[RtlPort, ...],
+    calls: int,
+    slots: Mapping[str, int],
+    lengths: LengthSignals,
 ) -> tuple[tuple[RtlPort, ...], str]:
     """The ports and the text of the sequencer around a core."""
     if whole.calls is None:
@@ -89,7 +101,17 @@ def _sequenced(
     outer = sequenced_ports(inner, slots, whole.fed)
     name = Names(port.name for port in inner).take(stream.CALLS)
     listed = RtlPort(name, "memory_read", LIST_BITS, 1 + calls * len(moved), "i32", names[whole.calls])
-    return (*outer, listed), sequencer_sv(top, core, inner, outer, moved, listed)
+    return (*outer, listed), sequencer_sv(top, core, inner, outer, moved, listed, lengths.pins())
+
+
+def _at_lengths(
+    whole: stream.TopOp, top: str, core: str, inner: tuple[RtlPort, ...], lengths: LengthSignals
+) -> tuple[tuple[RtlPort, ...], str]:
+    """The ports and the text of what reads the lengths of a call."""
+    label = next(n for a, n in zip(whole.body.block.args, whole.argument_names, strict=True) if a is whole.steps)
+    name = Names(port.name for port in inner).take(stream.LENGTHS)
+    listed = RtlPort(name, "memory_read", LENGTH_BITS, len(lengths.lengths), "i32", label.data)
+    return (*inner, listed), lengths_sv(top, core, inner, lengths, listed)
 
 
 def _modules(
@@ -98,6 +120,7 @@ def _modules(
     parameters: Mapping[str, Array],
     names: Mapping[SSAValue, str],
     external: Mapping[SSAValue, External],
+    lengths: LengthSignals,
 ) -> list[TaskModule]:
     """The module of every task. Equal ones have the first one's, between whose pins their own channels stand."""
     equal, made = EqualTasks(), list[TaskModule]()
@@ -106,7 +129,7 @@ def _modules(
         if one is None:
             body = injected_of(task.injected)
             one = (
-                emit_task(task, library, parameters, names, external) if body is None
+                emit_task(task, library, parameters, names, external, lengths) if body is None
                 else emit_injected(task, body, names)
             )  # fmt: skip
             equal.add(one)
@@ -131,14 +154,20 @@ def _with_neighbours(every: list[stream.TaskOp], wanted: Collection[str]) -> lis
     return [task for task in every if task.sym_name.data in found]
 
 
-def _names(whole: stream.TopOp, tasks: list[stream.TaskOp]) -> tuple[dict[SSAValue, str], dict[SSAValue, External]]:
-    """Signals of channels and external memories, each its own, beside the core's own and those of its tasks."""
+def _names(
+    whole: stream.TopOp, tasks: list[stream.TaskOp]
+) -> tuple[dict[SSAValue, str], dict[SSAValue, External], LengthSignals]:
+    """Signals of channels, memories and lengths, each its own, beside the core's own and those of its tasks."""
     groups = {task.group.data for task in tasks}
     given = Names(["clk", "rst", "start", "done", "waiting", "busy"])
     for name in [f"group{number}_{which}" for number in groups for which in ("start", "done", "done_now")]:
         given.take(name)
     for task in tasks:
         given.take(task.sym_name.data, lambda name: (f"{name}_ended", f"{name}_frames"))
+    lengths = LengthSignals()
+    if whole.lengths is not None and whole.steps is not None and any(met_lengths(task) for task in tasks):
+        found = whole.lengths.data
+        lengths = LengthSignals(found, {one.name: given.take(c_name(f"len_{one.name}")) for one in found})
     names: dict[SSAValue, str] = {}
 
     def give(value: SSAValue, label: str, memory: External | None = None) -> None:
@@ -155,7 +184,7 @@ def _names(whole: stream.TopOp, tasks: list[stream.TaskOp]) -> tuple[dict[SSAVal
         if argument in met:
             external[argument] = external_of(argument, label.data)
             give(argument, label.data, external[argument])
-    return names, external
+    return names, external, lengths
 
 
 _CHANNEL = ("tdata", "tvalid", "tready", "free", "full", "claim", "release", "we", "re", "addr", "wdata", "rdata")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from xdsl.ir import SSAValue
 
+from penstock.compiler.backend.rtl.length_numbers import met_lengths
 from penstock.compiler.backend.rtl.lines import SvLines, bits, clog2
 from penstock.compiler.backend.rtl.ports import Signal, stream_pins
 from penstock.compiler.backend.rtl.task_sv import TaskModule, met_channels
@@ -71,6 +72,11 @@ def emit_injected(task: stream.TaskOp, body: Injected, names: Mapping[SSAValue, 
 
 def _check(task: stream.TaskOp, body: Injected) -> None:
     """Runs begin with a token that is taken and end with one that is given: else nobody sees where they do."""
+    if met := met_lengths(task):
+        raise PenstockError(
+            code="length-unsupported", where=f"use of {body.name}", what=f"its rounds follow from {min(met)}",
+            limit="a body that was written by hand does one size", hint="leave the body out, or --dim",
+        )  # fmt: skip
     (one,) = (op for op in task.body.block.ops if isinstance(op, nest.NestOp))
     first, last = [0] * len(one.trips), [trip - 1 for trip in one.trips]
     takes = any(isinstance(op, nest.ReadOp) and op.when.holds(first) for op in one.body.block.ops)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from penstock.compiler.analysis.extents import Extents
+from penstock.compiler.backend.rtl.length_numbers import LengthNumbers
 from penstock.compiler.backend.rtl.lines import SvLines, clog2, conjunction
 from penstock.compiler.backend.rtl.stages import PipelineStages
-from penstock.compiler.dialects.nest import GuardAttr, Loop, Term
+from penstock.compiler.dialects.nest import GuardAttr, Term
 from penstock.compiler.dialects.nest_attributes import SIGNS
+from penstock.compiler.lengths import Count
 
 _WORDS = {"eq": "is", "ne": "is_not", "ge": "from", "le": "to", "in": "in"}
 
@@ -17,8 +20,9 @@ _WORDS = {"eq": "is", "ne": "is_not", "ge": "from", "le": "to", "in": "in"}
 class Loops:
     """Counters of the loops that turn. `advance` is high when an iteration leaves stage 0."""
 
-    loops: Sequence[Loop]
+    extents: Extents
     stages: PipelineStages
+    numbers: LengthNumbers
     flags: dict[str, str] = field(default_factory=dict[str, str])
     linear: dict[tuple[tuple[int, ...], int], str] = field(default_factory=dict[tuple[tuple[int, ...], int], str])
     updates: list[str] = field(default_factory=list[str])
@@ -26,11 +30,12 @@ class Loops:
     wires: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
+        self.loops = self.extents.loops
         self.turning = [k for k, loop in enumerate(self.loops) if loop.trip > 1]
         self.names = {k: self.stages.fresh(self.loops[k].name) for k in self.turning}
         for k in self.turning:
             self.stages.declare(self.names[k], clog2(self.loops[k].trip))
-            self.flag(Term(k, "eq", self.loops[k].trip - 1))
+            self.flag(self._end(k))
         before = "advance" if not self.stages.prefix else f"{self.stages.prefix}advance"
         self.advance = before
         for position, k in enumerate(self.turning):
@@ -40,28 +45,40 @@ class Loops:
             self.updates.append(f"if ({condition}) {step}" if condition != "1'b1" else step)
 
     def last(self, loop: int) -> str:
-        return self.flag(Term(loop, "eq", self.loops[loop].trip - 1))
+        return self.flag(self._end(loop))
+
+    def _end(self, loop: int) -> Term:
+        one = self.loops[loop]
+        return Term(loop, "eq", one.trip - 1, count=one.count.plus(-1) if one.count else None)
 
     def flag(self, term: Term) -> str:
         """One comparison in stage 0."""
+        term = replace(term, law=None)
         trip = self.loops[term.loop].trip
-        holds = [term.holds([0] * term.loop + [i]) for i in (range(trip) if trip <= 4 else ())]
+        holds = [term.holds([0] * term.loop + [i]) for i in (range(trip) if trip <= 4 and not term.count else ())]
         if holds and all(holds):
             return "1'b1"
         if holds and not any(holds):
             return "1'b0"
-        ends = {("eq", 0, 0): "first", ("eq", trip - 1, 0): "last"}
-        word = ends.get((term.comparison, term.value, term.every), f"{_WORDS[term.comparison]}_{term.value}")
-        counter = self.names[term.loop]
+        counter = self.names.get(term.loop, "1'b0")
+        label = self.names.get(term.loop, f"{self.stages.prefix}loop{term.loop}")
+        if term == self._end(term.loop):
+            word = "last"
+        elif term == Term(term.loop, "eq", 0):
+            word = "first"
+        else:
+            word = f"{_WORDS[term.comparison]}_{self.numbers.label(term.count) if term.count else term.value}"
         if term.every:
             word, counter = f"mod_{term.every}_{word}", f"({counter} % {term.every})"
-        name = f"{self.names[term.loop]}_{word}"
+        name = f"{label}_{word}"
         if name not in self.flags:
             self.flags[name] = name
             self.stages.taken.add(name)
             self.stages.declare(name, 1)
             if term.comparison == "in":
                 self.wires.append(f"assign {name} = 1'({trip}'h{term.value:x} >> {counter});")
+            elif term.count:
+                self.wires.append(f"assign {name} = {self.numbers.compared(counter, term.comparison, term.count)};")
             else:
                 self.wires.append(f"assign {name} = {counter} {SIGNS[term.comparison]} {term.value};")
         return name
@@ -93,7 +110,7 @@ class Loops:
         return [Term(k, "eq", 0) for k in self.turning if k >= start]
 
     def last_of(self, start: int) -> Sequence[Term]:
-        return [Term(k, "eq", self.loops[k].trip - 1) for k in self.turning if k >= start]
+        return [self._end(k) for k in self.turning if k >= start]
 
     def affine(self, coefficients: Sequence[int], offset: int, label: str) -> tuple[str, int]:
         """`offset + sum(coefficient * counter)` in stage 0, and the most it can be."""
@@ -146,17 +163,24 @@ class Loops:
         name, width = self.stages.fresh(label), clog2(most + 1)
         start = offset % (1 << width)
         self.stages.declare(name, width)
-        choice, undone = "", 0
+        choice, undone = "", Count((), 0)
         for factor, k in reversed(list(zip(factors, self.turning, strict=True))):
-            step = factor - undone
-            moved = name if step == 0 else f"{name} {'+' if step > 0 else '-'} {width}'d{abs(step) % (1 << width)}"
-            choice += f"!{self.last(k)} ? {moved} : "
-            undone += factor * (self.loops[k].trip - 1)
+            choice += f"!{self.last(k)} ? {self._moved(name, undone.times(-1).plus(factor), width)} : "
+            trips = self.loops[k].count or Count((), self.loops[k].trip)
+            undone = undone.add(trips.plus(-1).times(factor))
         self.resets.append(f"{name} <= {width}'d{start};")
         self.updates.append(f"{name} <= {choice}{width}'d{start};")
         return name
 
+    def _moved(self, name: str, step: Count, width: int) -> str:
+        if step.factors:
+            return f"{name} + {self.numbers.modulo(step, width)}"
+        if step.offset == 0:
+            return name
+        return f"{name} {'+' if step.offset > 0 else '-'} {width}'d{abs(step.offset) % (1 << width)}"
+
     def write(self, out: SvLines) -> None:
+        self.numbers.write(out)
         if self.turning:
             out.add(*self.wires)
             with out.block("always_ff @(posedge clk) begin"):

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
+from penstock.compiler.analysis.nests import extents_of
+from penstock.compiler.backend.rtl.length_numbers import LengthNumbers, LengthSignals
 from penstock.compiler.backend.rtl.lines import SvLines
 from penstock.compiler.backend.rtl.loops import Loops
 from penstock.compiler.backend.rtl.memory_sv import Addressing
@@ -22,11 +24,12 @@ class NestParts:
     timing: NestTiming
     names: dict[SSAValue, str]
     stages: PipelineStages
+    lengths: LengthSignals
     out: SvLines = field(default_factory=SvLines)
     values: dict[SSAValue, LaneVector] = field(default_factory=dict[SSAValue, LaneVector])
 
     def __post_init__(self) -> None:
-        self.loops = Loops(self.op.loops.data, self.stages)
+        self.loops = Loops(extents_of(self.op), self.stages, LengthNumbers(self.lengths, self.stages))
         self.addressing = Addressing(self.loops, self.stages)
 
     def whole(self, value: SSAValue, stage: int, target: str) -> None:

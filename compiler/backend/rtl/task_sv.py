@@ -9,8 +9,10 @@ from typing import TypeGuard
 from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.analysis.banks import Geometry, accesses_of
+from penstock.compiler.analysis.nests import extents_of
 from penstock.compiler.arrays import Array
 from penstock.compiler.backend.rtl.handshake import write_signals
+from penstock.compiler.backend.rtl.length_numbers import LengthSignals, met_lengths
 from penstock.compiler.backend.rtl.lines import SvLines, clog2, packed
 from penstock.compiler.backend.rtl.nest_sv import NestSv
 from penstock.compiler.backend.rtl.numbers import type_bits
@@ -57,6 +59,7 @@ def emit_task(
     parameters: Mapping[str, Array],
     names: Mapping[SSAValue, str],
     external: Mapping[SSAValue, External],
+    lengths: LengthSignals,
 ) -> TaskModule:
     """`names` are those of channels and external memories."""
     nests = [op for op in task.body.block.ops if isinstance(op, nest.NestOp)]
@@ -65,7 +68,7 @@ def emit_task(
         raise PenstockError(code="unsupported-task", what="a task without a nest", where=name,
                             hint="this is a defect in a pass; please report it")  # fmt: skip
     own = dict(names)
-    given = Names({*_WIRES, *names.values()})
+    given = Names({*_WIRES, *names.values(), *lengths.names.values()})
     for op in task.body.block.ops:
         if isinstance(op, stream.BufferOp | stream.RomOp):
             label = c_name((op.parameter if isinstance(op, stream.RomOp) else op.sym_name).data)
@@ -80,12 +83,13 @@ def emit_task(
     sections: list[SvLines] = []
     signals: dict[str, list[str]] = {}
     for position, (op, timing, prefix) in enumerate(zip(nests, timings, prefixes, strict=True)):
-        stages = PipelineStages(timing.schedule.depth, front_of(op, timing), prefix, taken={*_WIRES, *own.values()})
-        emitter = NestSv(op, timing, own, stages, memories=memories, used=cores, signals=signals)
+        taken = {*_WIRES, *own.values(), *lengths.names.values()}
+        stages = PipelineStages(timing.schedule.depth, front_of(op, timing), prefix, taken=taken)
+        emitter = NestSv(op, timing, own, stages, lengths, memories=memories, used=cores, signals=signals)
         before = f"{prefixes[position - 1]}ended"
         sections.append(emitter.emit(before, starts=starts and position == 0, begins=position == 0))
     memories.write()
-    pins = _pins(task, own, external, memories, starts=starts)
+    pins = _pins(task, own, external, memories, lengths, starts=starts)
     module = f"task_{name}"
     with out.block(f"module {module} (", ");"):
         out.add(*(pin.declaration() + ("," if pin is not pins[-1] else "") for pin in pins))
@@ -115,8 +119,8 @@ def front_of(op: nest.NestOp, timing: NestTiming) -> int:
 
 def _waits(op: nest.NestOp) -> bool:
     """Whether its first iteration takes from a channel: else only the accelerator's start says that a frame begins."""
-    first = [0] * len(op.trips)
-    return any(_takes(one) and one.when.holds(first) for one in op.body.block.ops)
+    extents = extents_of(op)
+    return any(_takes(one) and extents.always_first(one.when) for one in op.body.block.ops)
 
 
 def _takes(op: Operation) -> TypeGuard[nest.ReadOp | nest.LoadOp]:
@@ -127,10 +131,10 @@ def _takes(op: Operation) -> TypeGuard[nest.ReadOp | nest.LoadOp]:
 
 def _hands_on(op: nest.NestOp, timing: NestTiming) -> tuple[SSAValue, ...]:
     """Channels that the last iteration fills in its last stage."""
-    last = [trip - 1 for trip in op.trips]
+    extents = extents_of(op)
     found: list[SSAValue] = []
     for one in op.body.block.ops:
-        if isinstance(one, nest.WriteOp) and one.when.holds(last):
+        if isinstance(one, nest.WriteOp) and extents.always_last(one.when):
             channel = one.stream
         elif isinstance(one, nest.StoreOp) and isinstance(one.memory.type, BlocksType):
             channel = one.memory
@@ -145,7 +149,7 @@ def _head(out: SvLines, task: stream.TaskOp, nests: list[nest.NestOp], timings: 
     out.add(f"// Layer {task.layer.data}.")
     for op, timing in zip(nests, timings, strict=True):
         schedule = timing.schedule
-        loops = " x ".join(f"{loop.name}: {loop.trip}" for loop in op.loops.data) or "no loops"
+        loops = " x ".join(str(loop) for loop in op.loops.data) or "no loops"
         out.add(
             f"// {op.sym_name.data}: {loops}; {schedule.iterations} slots, {schedule.depth} stages. "
             f"{schedule.ii_reason}."
@@ -155,9 +159,10 @@ def _head(out: SvLines, task: stream.TaskOp, nests: list[nest.NestOp], timings: 
 
 def _pins(
     task: stream.TaskOp, names: Mapping[SSAValue, str], external: Mapping[SSAValue, External], memories: TaskMemories,
-    *, starts: bool,
+    lengths: LengthSignals, *, starts: bool,
 ) -> list[Signal]:  # fmt: skip
-    pins = [Signal("clk", False), Signal("rst", False), *([Signal("start", False)] if starts else [])]
+    pins = [Signal("clk", False), Signal("rst", False), *([Signal("start", False)] if starts else []),
+            *lengths.pins(met_lengths(task))]  # fmt: skip
     for value, writes in met_channels(task):
         name = names[value]
         match value.type:

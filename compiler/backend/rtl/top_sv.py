@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.banks import accesses_of
 from penstock.compiler.backend.rtl.design import RtlPort
+from penstock.compiler.backend.rtl.length_numbers import LengthSignals
 from penstock.compiler.backend.rtl.lines import SvLines, clog2, packed
 from penstock.compiler.backend.rtl.numbers import type_bits
 from penstock.compiler.backend.rtl.ports import External
@@ -30,6 +31,7 @@ class TopEmitter:
     names: Mapping[SSAValue, str]
     external: Mapping[SSAValue, External]
     depths: Mapping[str, int]
+    lengths: LengthSignals
     ports: list[RtlPort] = field(default_factory=list[RtlPort])
     pins: list[str] = field(default_factory=list[str])
     out: SvLines = field(default_factory=SvLines)
@@ -58,6 +60,7 @@ class TopEmitter:
         head.add("/* verilator lint_off WIDTH */")
         with head.block(f"module {self.top} (", ");"):
             head.add("input  logic clk,", "input  logic rst,", "input  logic start,")
+            head.add(*(f"{pin.declaration()}," for pin in self.lengths.pins()))
             head.add(*(f"{pin}," for pin in self.pins), "output logic done")
         return "\n".join([*head.text, *self.out.text, "endmodule"]) + "\n"
 
