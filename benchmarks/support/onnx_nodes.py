@@ -12,11 +12,12 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 OPSET = 18
+"""Of the operators that it has; a newer one is written at the opset that brought it."""
 _UNARY = (
     "Abs", "Neg", "Sign", "Exp", "Erf", "Sin", "Cos", "Tan", "Tanh", "Sinh", "Cosh", "Atan", "Asinh", "Floor", "Ceil",
     "Round", "Relu", "LeakyRelu", "Elu", "Selu", "Celu", "Sigmoid", "HardSigmoid", "HardSwish", "Softplus", "Softsign",
-    "Mish", "ThresholdedRelu", "Identity", "Softmax", "LogSoftmax", "Shrink", "Flatten", "Transpose", "Size",
-    "GlobalAveragePool", "GlobalMaxPool", "Hardmax", "Shape", "LpNormalization",
+    "Mish", "Gelu", "Swish", "ThresholdedRelu", "Identity", "Softmax", "LogSoftmax", "Shrink", "Flatten", "Transpose",
+    "Size", "GlobalAveragePool", "GlobalMaxPool", "Hardmax", "Shape", "LpNormalization",
 )  # fmt: skip
 _POSITIVE = ("Log", "Sqrt", "Reciprocal")
 _BINARY = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean", "Mod")
@@ -105,11 +106,15 @@ NODES: dict[str, Node] = {
     "ScatterND": Node((np.zeros((1, 1), np.int64), _floats(1, 4, 8))),
     "OneHot": Node((np.array(4, np.int64), np.array([0, 1], np.float32))), "NonZero": Node(), "Where": Node(),
     "TopK": Node((_ints(2),), {"axis": -1}, results=2), "ArgMax": Node(), "ArgMin": Node(),
-    "CumSum": Node((np.array(1, np.int64),)), "Trilu": Node((), {"upper": 0}),
+    "CumSum": Node((np.array(1, np.int64),)), "CumProd": Node((np.array(1, np.int64),)),
+    "Trilu": Node((), {"upper": 0}),
     "LayerNormalization": Node((_floats(8), _floats(8))),
     "BatchNormalization": Node((_floats(4), _floats(4), _floats(4), _floats(4))),
     "InstanceNormalization": Node((_floats(4), _floats(4))),
-    "GroupNormalization": Node((_floats(2), _floats(2)), {"num_groups": 2}),
+    "GroupNormalization": Node((_floats(4), _floats(4)), {"num_groups": 2}), "RMSNormalization": Node((_floats(8),)),
+    "Attention": Node((_floats(2, 5, 8), _floats(2, 5, 8)), {"q_num_heads": 2, "kv_num_heads": 2}),
+    "RotaryEmbedding": Node((_floats(2, 4, 2), _floats(2, 4, 2)), {"num_heads": 2}),
+    "SwiGLU": Node((_floats(2, 4, 8),)),
     "LRN": Node((), {"size": 3}, shape=_IMAGE), "MeanVarianceNormalization": Node(shape=_IMAGE),
     "LpPool": Node((), {"kernel_shape": [2, 2], "strides": [2, 2]}, shape=_IMAGE),
     "CastLike": Node((np.float32(0),)), "Compress": Node((np.array([True, False, True, True]),), {"axis": 1}),
@@ -137,11 +142,20 @@ NODES: dict[str, Node] = {
 }  # fmt: skip
 
 
-def all_operators() -> list[str]:
-    """Of the default domain at this opset, without those that were withdrawn."""
-    history = [s for s in onnx.defs.get_all_schemas_with_history() if s.domain == "" and s.since_version <= OPSET]
+def _newest(opset: int) -> dict[str, Any]:
+    """The default domain's operators at an opset, without those that were withdrawn."""
+    history = [s for s in onnx.defs.get_all_schemas_with_history() if s.domain == "" and s.since_version <= opset]
     newest = {schema.name: schema for schema in sorted(history, key=lambda s: s.since_version)}
-    return sorted(name for name, schema in newest.items() if not schema.deprecated)
+    return {name: schema for name, schema in newest.items() if not schema.deprecated}
+
+
+def all_operators() -> list[str]:
+    return sorted({**_newest(OPSET), **_newest(onnx.defs.onnx_opset_version())})
+
+
+def _opset_of(operator: str) -> int:
+    known = _newest(OPSET)
+    return OPSET if operator in known else _newest(onnx.defs.onnx_opset_version())[operator].since_version
 
 
 def write(operator: str, path: Path) -> None:
@@ -181,9 +195,10 @@ def write(operator: str, path: Path) -> None:
     if tried.alone:
         nodes.append(helper.make_node("Add", [given, *results], ["added"], name="added"))
         results = ["added"]
-    outputs = _with_product_behind(nodes, weights, results, tried.shape, constant)
+    opset = _opset_of(operator)
+    outputs = _with_product_behind(nodes, weights, results, tried.shape, constant, opset)
     graph = helper.make_graph(nodes, path.stem, [_value("x", tried.shape)], outputs, weights)
-    onnx.save(_model(graph), str(path))
+    onnx.save(_model(graph, opset), str(path))
 
 
 def _with_product_behind(
@@ -192,12 +207,13 @@ def _with_product_behind(
     results: list[str],
     shape: tuple[int, ...],
     constant: Any,
+    opset: int,
 ) -> list[onnx.ValueInfoProto]:
     last = helper.make_graph(
         nodes, "g", [_value("x", shape)], [helper.make_empty_tensor_value_info(results[0])], weights
     )
     try:
-        found = shape_inference.infer_shapes(_model(last), data_prop=True).graph.output[0]
+        found = shape_inference.infer_shapes(_model(last, opset), data_prop=True).graph.output[0]
     except shape_inference.InferenceError:  # an operator that cannot be fed with what stands before it
         found = last.output[0]
     sizes = tuple(dim.dim_value for dim in found.type.tensor_type.shape.dim)
@@ -212,5 +228,6 @@ def _with_product_behind(
     return [helper.make_tensor_value_info(results[0], kind or TensorProto.FLOAT, sizes if kind else [None])]
 
 
-def _model(graph: onnx.GraphProto) -> onnx.ModelProto:
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+def _model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
+    version = 8 if opset == OPSET else helper.find_min_ir_version_for([helper.make_opsetid("", opset)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=version)

@@ -20,6 +20,7 @@ SAMPLE = [
     ("ONNX", "Gemm"),
     ("ONNX", "NonZero"),
     ("ONNX", "Loop"),
+    ("ONNX", "RMSNormalization"),  # of a newer opset than the others
 ]
 
 
