@@ -26,6 +26,7 @@ from penstock.compiler.frontend.constant_writes import replace_constant_writes
 from penstock.compiler.frontend.decompositions import decomposition_table
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import describe
+from penstock.compiler.frontend.narrow_constants import TOO_NARROW, replace_narrow_constants
 from penstock.compiler.frontend.origins import origin_of
 from penstock.compiler.frontend.quiet import quiet_torch
 from penstock.compiler.frontend.resampling import keep_largest
@@ -38,7 +39,6 @@ _ONE_SCHEDULE = (
     "from a tensor"
 )
 _QUANTISED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")
-_TOO_NARROW = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 _STATIC_CHOICE = "choose with torch.where, mask with a multiplication, or decide outside of the model"
 
 
@@ -159,6 +159,7 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
             keep_largest(exported)
             program: ExportedProgram = exported.run_decompositions(decomposition_table())
             _drop_what_is_known(program)
+            replace_narrow_constants(program)
             replace_complex_numbers(program, model.name)
             replace_constant_look_ups(program)
             replace_constant_writes(program)
@@ -268,7 +269,7 @@ def _check_static(program: ExportedProgram, model: LoadedModel) -> None:
                 limit="all shapes are known at compile time",
                 hint="use a mask (torch.where) instead of selecting elements",
             )
-        if isinstance(value, torch.Tensor) and node.op == "call_function" and value.dtype in _TOO_NARROW:
+        if isinstance(value, torch.Tensor) and node.op == "call_function" and value.dtype in TOO_NARROW:
             origin = origin_of(node)
             raise PenstockError(
                 code="unsupported-dtype",

@@ -47,6 +47,19 @@ def test_other_floats_become_float32_and_it_is_said(kind: torch.dtype, tmp_path:
     assert Program.load(tmp_path, make_context()).notes == program.notes
 
 
+def test_what_a_model_makes_narrow_of_its_own_numbers_is_worked_out() -> None:
+    """As an attention whose slopes are bfloat16, and multiplied by positions before they are float32 again."""
+
+    def alibi(module: Any, x: torch.Tensor) -> torch.Tensor:
+        places = torch.ones(1, x.shape[-1], dtype=torch.long).cumsum(-1) - 1
+        bias = module.slopes[:, None].bfloat16() * places
+        return module.layer(x) + bias.reshape(3, x.shape[-1]).to(x.dtype)
+
+    module = make(lambda: Lambda(alibi, layer=nn.Linear(5, 5)))
+    module.register_buffer("slopes", torch.tensor([0.3, 0.7, 1.1]))
+    answers_as_pytorch(import_module(module, seeded((3, 5))))
+
+
 def test_a_half_precision_model_keeps_what_it_shares() -> None:
     first, second = make(lambda: nn.Linear(4, 4)), nn.Linear(4, 4)
     second.register_parameter("weight", first.get_parameter("weight"))
