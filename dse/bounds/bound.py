@@ -22,7 +22,7 @@ from penstock.dse.bounds.needs import IndexCounts, Needs, needs_of, share_of
 from penstock.dse.bounds.operators import LeastBody, Needed, body_of, weighed
 from penstock.dse.bounds.overlap import Overlap, Working
 from penstock.dse.bounds.whole import FAR, PARTS, Unrolled, WholeLanes, ways_of
-from penstock.dse.evaluation.energy import energy_table
+from penstock.dse.evaluation.energy import static_w
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.traffic import external_tensors, least_traffic_bits
 from penstock.dse.space.external import STRIPES
@@ -273,10 +273,13 @@ class GoalBounds:
         return self._of("traffic_bytes", {"inputs and results": least_traffic_bits(self.graph) / 8 if outside else 0.0})
 
     def energy(self) -> LowerBound:
-        evaluator = self.evaluator
-        static = sum(die.resources.lut for die in evaluator.platform.dies) * energy_table().static_uw_per_lut * 1e-6
-        leaking = static * self.latency().value / evaluator.clock_mhz
-        return self._of("energy_uj", {"arithmetic and leakage": evaluator.arithmetic_uj + leaking})
+        leaking = self.leaking_w * self.latency().value / self.evaluator.clock_mhz
+        return self._of("energy_uj", {"arithmetic and leakage": self.evaluator.arithmetic_uj + leaking})
+
+    @property
+    def leaking_w(self) -> float:
+        """What the device takes however little it does."""
+        return static_w(self.evaluator.platform)
 
     def resources(self) -> LowerBound:
         """One lane a kernel, of the resource that this takes most of."""

@@ -16,16 +16,17 @@ _INTERVALS = ("interval_cycles", "interval_us")
 def check_reachable(evaluator: Evaluator) -> None:
     """An error that names two demands which no design can meet together, if there are such."""
     bounds = GoalBounds(evaluator)
-    for limit in evaluator.goal.limits:
-        if limit.sense == "<=" and limit.name in _INTERVALS:
+    for limit in (limit for limit in evaluator.goal.limits if limit.sense == "<="):
+        if limit.name in _INTERVALS:
             _check_bandwidth(evaluator, limit)
-        if limit.sense == "<=" and limit.name in _TIMES:
+        if limit.name in _TIMES:
             _check_time(bounds, limit)
-        if limit.sense == "<=" and limit.name == "energy_uj":
-            least = evaluator.arithmetic_uj
-            if limit.value < least:
-                why = f"that takes {least:,.3g} µJ by itself"
-                raise contradiction(limit.text, "the model's own arithmetic", why, hint="relax the limit, or quantise")
+        if limit.name == "energy_uj":
+            _check_energy(bounds, limit)
+        if limit.name == "power_w":
+            _check_power(bounds, limit)
+        if limit.name == "traffic_bytes":
+            _check_traffic(bounds, limit)
 
 
 def _check_time(bounds: GoalBounds, limit: Limit) -> None:
@@ -43,6 +44,41 @@ def _check_time(bounds: GoalBounds, limit: Limit) -> None:
     own = not resources or any(_is_own(evaluator, resource) for resource in resources)
     why = f"with them {LIMITED[limit.name]} is at least {least:,.3g}"
     raise contradiction(limit.text, cap, why, hint=RELAX if own else LARGER)
+
+
+def _check_energy(bounds: GoalBounds, limit: Limit) -> None:
+    """The arithmetic takes its own, and the device leaks for as long as the soonest design runs."""
+    evaluator = bounds.evaluator
+    least = evaluator.arithmetic_uj
+    what, why = "the model's own arithmetic", f"that takes {least:,.3g} µJ by itself"
+    if limit.value >= least:
+        least, cycles = bounds.energy().value, bounds.latency().value
+        what = f"a run of at least {cycles:,.0f} cycles"
+        why = f"with what {evaluator.platform.name} leaks meanwhile it takes {least:,.3g} µJ"
+    if limit.value < least:
+        raise contradiction(limit.text, what, why, hint="relax the limit, or quantise")
+
+
+def _check_power(bounds: GoalBounds, limit: Limit) -> None:
+    """What the device leaks; where a run may take so long and no longer, the arithmetic's energy by that time too."""
+    evaluator = bounds.evaluator
+    leaks = bounds.leaking_w
+    if limit.value < leaks:
+        what, hint = f"what {evaluator.platform.name} leaks", "relax the limit, or take a smaller platform"
+        raise contradiction(limit.text, what, f"that is {leaks:,.3g} W", hint=hint)
+    in_us = {"latency_us": 1.0, "latency_cycles": 1 / evaluator.clock_mhz}
+    for other in evaluator.goal.limits:
+        if other.sense == "<=" and other.name in in_us:
+            least = leaks + evaluator.arithmetic_uj / (other.value * in_us[other.name])
+            if limit.value < least:
+                raise contradiction(limit.text, other.text, f"with them power_w is at least {least:,.3g}")
+
+
+def _check_traffic(bounds: GoalBounds, limit: Limit) -> None:
+    least = bounds.traffic().value
+    if limit.value < least:
+        why = f"they are {least:,.0f} bytes, each of which passes once"
+        raise contradiction(limit.text, "the model's inputs and results", why, hint="relax the limit, or quantise")
 
 
 def _check_bandwidth(evaluator: Evaluator, interval: Limit) -> None:

@@ -121,8 +121,13 @@ def run_cost(network: TaskNetwork, platform: Platform, arithmetic_uj: float) -> 
     return RunCost(
         traffic_bytes=-(-external // 8),
         dynamic_uj=arithmetic_uj + picojoules * _PICO * 1e6,
-        static_w=sum(die.resources.lut for die in platform.dies) * table.static_uw_per_lut * 1e-6,
+        static_w=static_w(platform),
     )
+
+
+def static_w(platform: Platform) -> float:
+    """What a device leaks, whatever it does."""
+    return sum(die.resources.lut for die in platform.dies) * energy_table().static_uw_per_lut * 1e-6
 
 
 def _numbers(fields: Fields, names: tuple[str, ...]) -> dict[str, float]:

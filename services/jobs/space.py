@@ -11,7 +11,9 @@ from typing import Any
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.search_space import EvaluatedSetting, ParameterInfo, SpaceInfo
 from penstock.dse.bounds.bound import GoalBounds, LowerBound
+from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.least_room import check_room
 from penstock.dse.search.samplers import means_something, within
 from penstock.dse.space.tiling import Choices, Params, TilingSpace, Value
 
@@ -21,6 +23,8 @@ MOST_SETTINGS = 1000
 
 def space_of(evaluator: Evaluator) -> SpaceInfo:
     """The whole space; an error where no design of it keeps to the limits."""
+    check_reachable(evaluator)
+    check_room(evaluator)
     bounds = GoalBounds(evaluator)
     bounds.check_possible()
     return described(evaluator, evaluator.space.choices, bounds.of_goal())

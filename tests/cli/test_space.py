@@ -55,4 +55,6 @@ def test_a_setting_that_is_none_is_named(
 
 def test_a_space_without_any_design_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["space", MODEL, *ON, "--limit", "lut<=30"]) != 0
-    assert "one lane a kernel takes at least" in capsys.readouterr().err
+    assert "kernels with one lane each take at least" in capsys.readouterr().err
+    assert run(["space", MODEL, *ON, "--limit", "latency_cycles<=2"]) != 0
+    assert "latency_cycles<=2 and" in capsys.readouterr().err

@@ -107,6 +107,31 @@ def test_the_floor_is_below_every_design_and_what_is_below_it_is_refused(evaluat
     check_reachable(evaluator)
 
 
+@pytest.mark.parametrize("figure", ["energy_uj", "traffic_bytes", "power_w"])
+def test_what_no_design_can_be_below_is_refused_before_the_search(evaluator: Evaluator, figure: str) -> None:
+    bounds = GoalBounds(evaluator)
+    least = {
+        "energy_uj": bounds.energy().value, "traffic_bytes": bounds.traffic().value, "power_w": bounds.leaking_w,
+    }[figure]  # fmt: skip
+    sizes = evaluator.space.choices["overall_unroll_size"][::6]
+    designs = [evaluator.space.default_params() | {"overall_unroll_size": size} for size in sizes]
+    assert min(evaluator.evaluate(one).measures[figure] for one in designs) >= least > 0
+    check_reachable(replace(evaluator, goal=Goal.of([], [f"{figure}<={1.001 * least}"]).on(PLATFORM)))
+    below = Goal.of([], [f"{figure}<={0.99 * least}"]).on(PLATFORM)
+    with pytest.raises(PenstockError, match=f"{below.limits[0].text} and .* cannot both be met") as caught:
+        check_reachable(replace(evaluator, goal=below))
+    assert caught.value.code == "contradictory-limits"
+
+
+def test_so_little_power_in_so_little_time_is_refused(evaluator: Evaluator) -> None:
+    leaks = GoalBounds(evaluator).leaking_w
+    both = Goal.of([], ["latency_us<=1000", f"power_w<={leaks + 0.9 * evaluator.arithmetic_uj / 1000}"]).on(PLATFORM)
+    with pytest.raises(PenstockError, match=r"power_w<=\S+ and latency_us<=1000 cannot both be met"):
+        check_reachable(replace(evaluator, goal=both))
+    more = Goal.of([], ["latency_us<=1000", f"power_w<={leaks + 1.1 * evaluator.arithmetic_uj / 1000}"]).on(PLATFORM)
+    check_reachable(replace(evaluator, goal=more))
+
+
 def test_the_nearest_miss_names_the_users_limit(evaluator: Evaluator) -> None:
     wanted = replace(evaluator, goal=Goal.of([], ["latency_cycles<=3"]).on(PLATFORM))
     sizes = wanted.space.choices["overall_unroll_size"][:2]
