@@ -11,8 +11,8 @@ from penstock.dse.evaluation.choosing import Candidate, choosable, pareto_front
 
 Point = tuple[float, ...]
 C = TypeVar("C", bound=Candidate)
-_BEYOND = 1e-6
-"""By how much the worst of a front is better than what nothing is worse than."""
+_LEAST = 1e-6
+"""By how much the worst of a front is better than what nothing on it is worse than, where they are all the same."""
 
 
 def hypervolume(points: Sequence[Point], reference: Point) -> float:
@@ -48,9 +48,13 @@ def front_share(candidates: Sequence[Candidate]) -> float | None:
 
 
 def most_first(front: Sequence[C], first: C) -> list[C]:
-    """A front from `first` on in the order in which each adds most to what those before it beat, by logarithms."""
+    """A front from `first` on in the order in which each adds most to what those before it beat, by logarithms.
+
+    They beat what is as far beyond the worst of them as the front is wide: nothing else counts its ends, than which
+    nothing on it is worse.
+    """
     points = {n: _logarithms(one) for n, one in enumerate((first, *front))}
-    reference = tuple(max(column) + _BEYOND for column in zip(*points.values(), strict=True))
+    reference = beyond(list(points.values()))
     taken = [points.pop(0)]
     # what one adds gets less with every one that is taken, so a gain that was found earlier is one that it has at most
     gains = [(-hypervolume([point], reference), n) for n, point in points.items()]
@@ -65,6 +69,12 @@ def most_first(front: Sequence[C], first: C) -> list[C]:
         taken.append(points[n])
         order.append(front[n - 1])
     return order
+
+
+def beyond(points: Sequence[Point]) -> Point:
+    """What all of them beat, in each objective by as much as they differ there."""
+    columns = zip(*points, strict=True)
+    return tuple(max(column) + max(max(column) - min(column), _LEAST) for column in columns)
 
 
 def _logarithms(candidate: Candidate) -> Point:

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.dse.evaluation.choosing import pareto_front
 from penstock.dse.evaluation.evaluate import Evaluator
-from penstock.dse.evaluation.hypervolume import front_share, hypervolume, most_first
+from penstock.dse.evaluation.hypervolume import beyond, front_share, hypervolume, most_first
 from penstock.dse.search.study import Told
 from tests.compiler.designs import Dense, build_network
 
@@ -54,7 +54,14 @@ def test_of_a_front_what_adds_most_comes_first() -> None:
         order = most_first(rest, first)
         assert sorted(map(id, order)) == sorted(map(id, rest))
         logs = [tuple(map(math.log, one.values or ())) for one in (first, *order)]
-        reference = tuple(max(column) + 1e-6 for column in zip(*logs, strict=True))
+        reference = beyond(logs)
         for n in range(1, len(logs)):
             gains = [hypervolume([*logs[:n], other], reference) for other in logs[n:]]
             assert gains[0] == pytest.approx(max(gains)), "the next one adds no less than any later one would"
+
+
+def test_the_ends_of_a_front_come_before_what_lies_close_beside_another() -> None:
+    front = [told(n, (math.exp(n / 8), math.exp(-n / 8))) for n in range(1, 9)]
+    order = most_first(front, told(0, (1.0, 1.0)))
+    assert order[0] is front[-1], "the far end: all others are nearer to the first"
+    assert most_first([told(1, (2.0, 3.0))], told(0, (2.0, 3.0)))[0].number == 1, "a front of one place"
