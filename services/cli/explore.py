@@ -120,7 +120,7 @@ def front_table(exploration: ExplorationReport, clock_mhz: float) -> Table:
         cycles, share = trial.latency_cycles or 0, trial.resource_share
         table.add_row(
             f"{'→ ' if trial.chosen else ''}{trial.number}", f"{cycles:,}", f"{cycles / clock_mhz:,.2f} µs",
-            "not measured" if share is None else f"{share:.2%} of the limit",
+            "not measured" if share is None else f"{share:.2%} of the platform's limit",
             *(f"{trial.values[name]:,.4g}" for name in more), trial.evidence or "not measured",
             *(_cycles(trial, evidence) for evidence in others),
             " ".join(f"{name}={value}" for name, value in worth_saying(trial.params).items()),

@@ -56,7 +56,7 @@ def _chosen_text(chosen: Chosen) -> str:
     latency = f"{chosen.latency_us:,.2f} µs [{chosen.evidence}]"
     if chosen.resource_share is None:
         return latency
-    return f"{latency}, {chosen.resource_share:.1%} of the limit [{chosen.share_evidence}]"
+    return f"{latency}, {chosen.resource_share:.1%} of the platform's limit [{chosen.share_evidence}]"
 
 
 def _trial_text(best: Best) -> str:
@@ -68,7 +68,7 @@ def _trial_text(best: Best) -> str:
     if best.evidence == "simulated":  # a simulation measures no area
         parts = [f"{part} [{best.evidence}]" for part in parts]
     if best.resource_share is not None:
-        parts.append(f"{best.resource_share:.1%} of the limit")
+        parts.append(f"{best.resource_share:.1%} of the platform's limit")
     return f"{', '.join(parts)} [{'modelled' if best.evidence == 'simulated' else best.evidence}]"
 
 
