@@ -82,7 +82,7 @@ def _checked(params: Mapping[str, Any], space: Json) -> dict[str, Any]:
             )  # fmt: skip
         if not any(type(one) is type(value) and one == value for one in values):
             raise RefusedError(
-                "bad-parameter", f"{name} cannot be {str(value)[:60]}", where=f"body.params.{name}",
+                "bad-parameter", f"{name} cannot be {repr(value)[:60]}", where=f"body.params.{name}",
                 limit="choices: " + ", ".join(map(str, values))[:_SHOWN], hint="take one of the choices",
             )  # fmt: skip
     return dict(params)

@@ -93,7 +93,7 @@ def _checked(given: Any, space: TilingSpace, where: str) -> dict[str, Value]:
         found = next((one for one in values if type(one) is type(value) and one == value), None)
         if found is None:
             raise PenstockError(
-                code="bad-parameter", what=f"{name} cannot be {str(value)[:60]}", where=where,
+                code="bad-parameter", what=f"{name} cannot be {repr(value)[:60]}", where=where,
                 limit="choices: " + ", ".join(map(str, values))[:200], hint="take one of the choices",
             )  # fmt: skip
         params[name] = found

@@ -73,6 +73,8 @@ def test_nonsense_is_refused_by_name(client: httpx.Client, seeder: Seeder, searc
     check_problem(tell(client, searching, number, {"lanes": float("nan")}), "bad-parameter", 422, "lanes", "1, 2, 4")
     check_problem(tell(client, searching, number, {"lanes": True}), "bad-parameter", 422)
     check_problem(tell(client, searching, number, {"lanes": [1]}), "bad-parameter", 422)
+    check_problem(tell(client, searching, number, {"lanes": "1"}), "bad-parameter", 422, "lanes cannot be '1'")
+    check_problem(tell(client, searching, number, {"lanes": "\ud800"}), "bad-parameter", 422, "1, 2, 4")
     check_problem(tell(client, searching, number, {"lane": 1}), "unknown-parameter", 422, "lanes")
     check_problem(tell(client, searching, number, [1]), "invalid-request", 422)
     check_problem(tell(client, searching, 0, {"lanes": 1}), "trial-not-asked", 409)
