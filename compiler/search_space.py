@@ -50,6 +50,7 @@ class EvaluatedSetting(Record):
     digest: str = Field(description="of the design: equal ones are one design")
     design: dict[str, Any] = Field(description="its record, for penstock compile --design")
     evidence: Evidence = "modelled"
+    error: str = Field(default="", description="why the setting means no design: then it has no figures")
 
 
 class EvaluatedSettings(Record):

@@ -54,17 +54,19 @@ def evaluate(
     with documented_exit_codes():
         from penstock.compiler.search_space import EvaluatedSettings
         from penstock.dse.bounds.bound import lower_bound
-        from penstock.services.jobs.space import evaluated, read_settings
+        from penstock.services.jobs.space import all_evaluated, read_settings
 
         evaluator = _evaluator(model, asked, clock)
         settings = read_settings(params, evaluator.space)
-        bound = lower_bound(evaluator)
-        found = EvaluatedSettings(evaluated=tuple(evaluated(evaluator, one, bound) for one in settings))
+        found = EvaluatedSettings(evaluated=all_evaluated(evaluator, settings, lower_bound(evaluator)))
     if as_json:
         print(found.model_dump_json())
         return 0
     names = evaluator.goal.figures
-    for one in found.evaluated:
+    for number, one in enumerate(found.evaluated):
+        if one.error:
+            print(f"setting {number} means no design: {one.error}")
+            continue
         figures = ", ".join(f"{v:,.6g} {f.replace('_', ' ')}" for f, v in zip(names, one.values, strict=True))
         print(f"{one.digest[:12]}  {figures}  [{one.evidence}]  {one.explanation}")
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,30 @@ def whole(params: Params, space: TilingSpace) -> dict[str, Value]:
     """A setting with all that means something, usual where it does not say."""
     settings = space.settings(params)
     return {name: v for name, v in settings.items() if means_something(name, settings, space.conditions)}
+
+
+def all_evaluated(
+    evaluator: Evaluator, settings: Sequence[Mapping[str, Value]], bound: LowerBound
+) -> tuple[EvaluatedSetting, ...]:
+    """Each with its own error where it means no design; an error where none of them means one."""
+    found: list[EvaluatedSetting] = []
+    errors: list[PenstockError] = []
+    for params in settings:
+        try:
+            found.append(evaluated(evaluator, params, bound))
+        except PenstockError as error:
+            errors.append(error)
+            found.append(_no_design(params, error))
+    if errors and len(errors) == len(found):
+        raise errors[0]
+    return tuple(found)
+
+
+def _no_design(params: Mapping[str, Value], error: PenstockError) -> EvaluatedSetting:
+    return EvaluatedSetting(
+        params=dict(params), feasible=False, values=(), constraints={}, figures={}, explanation="", gap_pct=None,
+        digest="", design={}, error=error.one_line(),
+    )  # fmt: skip
 
 
 def evaluated(evaluator: Evaluator, params: Mapping[str, Value], bound: LowerBound) -> EvaluatedSetting:

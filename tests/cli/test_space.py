@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.compiler.errors import PenstockError
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.space.tiling import Params
 from penstock.services.cli.main import run
 
 MODEL = "zoo:mlp?inputs=16&hidden=8"
@@ -58,3 +62,27 @@ def test_a_space_without_any_design_says_so(capsys: pytest.CaptureFixture[str]) 
     assert "kernels with one lane each take at least" in capsys.readouterr().err
     assert run(["space", MODEL, *ON, "--limit", "latency_cycles<=2"]) != 0
     assert "latency_cycles<=2 and" in capsys.readouterr().err
+
+
+def test_a_setting_that_means_no_design_leaves_the_others_their_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modelled = Evaluator.evaluate
+
+    def evaluate(self: Evaluator, params: Params) -> Evaluation:
+        if params["order"] == "parallel-outer":
+            raise PenstockError(code="bad-design", what="such an order cannot be laid out", where="fc0")
+        return modelled(self, params)
+
+    monkeypatch.setattr(Evaluator, "evaluate", evaluate)
+    plain = {"allocation": "slowest-first", "order": "connected"}
+    file = tmp_path / "params.json"
+    file.write_text(json.dumps([{**plain, "order": "parallel-outer"}, plain]))
+    assert run(["evaluate", MODEL, *ON, "--params", str(file), "--json"]) == 0
+    bad, good = json.loads(capsys.readouterr().out)["evaluated"]
+    assert (bad["feasible"], bad["values"], bad["error"]) == (False, [], "fc0: such an order cannot be laid out")
+    assert good["error"] == ""
+    assert good["values"][0] > 0
+    file.write_text(json.dumps({**plain, "order": "parallel-outer"}))
+    assert run(["evaluate", MODEL, *ON, "--params", str(file)]) != 0
+    assert "fc0: such an order cannot be laid out" in capsys.readouterr().err
