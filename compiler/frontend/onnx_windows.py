@@ -63,6 +63,7 @@ def windows_of(call: Call, x: Tensor, window: list[int]) -> SlidingWindows:
     sizes, spatial = list(x.shape[2:]), x.dim() - 2
     if spatial not in _CONVOLUTIONS:
         raise NotTranslatableError(f"{spatial} spatial dims")
+    _check_places(call)
     strides, dilations = call.get("strides", [1] * spatial), call.get("dilations", [1] * spatial)
     reach = [d * (k - 1) + 1 for d, k in zip(dilations, window, strict=True)]
     pads, up = call.get("pads", [0] * (2 * spatial)), bool(call.get("ceil_mode", 0))
@@ -85,15 +86,37 @@ def _count(room: int, stride: int, first_outside: int, up: bool) -> int:
     return count - 1 if up and (count - 1) * stride >= first_outside else count
 
 
+def _check_places(call: Call) -> None:
+    """ONNX' checker takes any numbers here, and what PyTorch says of them names no node."""
+    least = {"strides": 1, "dilations": 1, "kernel_shape": 1, "pads": 0, "group": 1}
+    for name, smallest in least.items():
+        given = call.get(name, smallest)
+        if min(given if isinstance(given, list | tuple) else [given], default=smallest) < smallest:
+            raise ValueError(f"{name} of {given}, which are at least {smallest}")
+
+
+def _groups(call: Call, x: Tensor, weights: Tensor, *, transposed: bool = False) -> int:
+    """Into how many groups channels fall: of a frame that lies channels first, as weights and groups say."""
+    groups, channels = call.get("group", 1), x.shape[1]
+    wanted = weights.shape[0] if transposed else weights.shape[1] * groups
+    if channels != wanted:
+        last = f"; its last dim has {wanted}: ONNX has channels first (NCHW)" if x.shape[-1] == wanted else ""
+        raise ValueError(f"weights of {groups} groups for {wanted} channels, and a frame of {channels} in dim 1{last}")
+    if channels % groups or weights.shape[0] % groups:
+        raise ValueError(f"group={groups} divides not both {channels} channels and {weights.shape[0]} of the weights")
+    return groups
+
+
 @operator("Conv")
 def _conv(call: Call, x: Inputs) -> Tensor:
+    groups = _groups(call, x[0], x[1])
     found = windows_of(call, x[0], list(x[1].shape[2:]))
     values, padding = x[0], found.before
     if found.before != found.after:
         values, padding = functional.pad(values, torch_pads(found.before, found.after)), [0] * len(padding)
     bias = x[2] if len(x) > 2 else None
     function: Any = _CONVOLUTIONS[x[0].dim() - 2]
-    return function(values, x[1], bias, found.strides, padding, found.dilations, call.get("group", 1))
+    return function(values, x[1], bias, found.strides, padding, found.dilations, groups)
 
 
 @operator("ConvTranspose")
@@ -101,6 +124,7 @@ def _conv_transpose(call: Call, x: Inputs) -> Tensor:
     spatial = x[0].dim() - 2
     if spatial not in _TRANSPOSED:
         raise NotTranslatableError(f"{spatial} spatial dims")
+    _check_places(call)
     strides, dilations = call.get("strides", [1] * spatial), call.get("dilations", [1] * spatial)
     more, pads = list(call.get("output_padding", [0] * spatial)), call.get("pads", [0] * (2 * spatial))
     before, after = list(pads[:spatial]), list(pads[spatial:])
@@ -117,7 +141,8 @@ def _conv_transpose(call: Call, x: Inputs) -> Tensor:
             totals = [max(t, 0) for t in totals]
         smaller, larger = [t // 2 for t in totals], [t - t // 2 for t in totals]
         before, after = (smaller, larger) if auto == "SAME_UPPER" else (larger, smaller)
-    bias, groups, function = (x[2] if len(x) > 2 else None), call.get("group", 1), _TRANSPOSED[spatial]
+    groups = _groups(call, x[0], x[1], transposed=True)
+    bias, function = (x[2] if len(x) > 2 else None), _TRANSPOSED[spatial]
     possible = all(m < max(s, d) for m, s, d in zip(more, strides, dilations, strict=True))
     if before == after and possible:
         return function(x[0], x[1], bias, strides, before, more, groups, dilations)

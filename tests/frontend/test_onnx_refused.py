@@ -45,6 +45,40 @@ def foreign() -> onnx.ModelProto:
     return model
 
 
+def window(
+    frame: tuple[int, ...], weights: tuple[int, ...], kind: str = "Conv", **options: Any
+) -> tuple[onnx.ModelProto, str, str]:
+    """A layer that slides weights over a frame, how it is refused, and where."""
+    constants = {"c": np.ones(weights, np.float32)}
+    return graph([node(kind, "x c", **options)], {"x": frame}, ["y"], constants), "model-file", f"node '/block/{kind}'"
+
+
+WINDOWS: dict[str, tuple[tuple[onnx.ModelProto, str, str], str]] = {
+    "rows before channels": (
+        window((1, 8, 8, 3), (4, 3, 3, 3)),
+        "for 3 channels, and a frame of 8 in dim 1; its last dim has 3: ONNX has channels first (NCHW)",
+    ),
+    "channels of other weights": (
+        window((1, 4, 8, 8), (4, 3, 3, 3), group=3), "3 groups for 9 channels, and a frame of 4",
+    ),
+    "groups that do not divide what is made": (
+        window((1, 6, 8, 8), (5, 3, 3, 3), group=2), "group=2 divides not both 6 channels and 5",
+    ),
+    "groups that do not divide what is taken": (
+        window((1, 3, 6, 6), (3, 2, 3, 3), "ConvTranspose", group=2), "group=2 divides not both 3 channels and 3",
+    ),
+    "weights larger than the frame": (
+        window((1, 3, 2, 2), (4, 3, 3, 3)), "Kernel size can't be greater than actual input size",
+    ),
+    "padding below zero": (
+        window((1, 3, 9, 9), (4, 3, 3, 3), pads=[-1, -1, -1, -1]), "pads of [-1, -1, -1, -1], which are at least 0",
+    ),
+    "no stride": (
+        window((1, 3, 9, 9), (4, 3, 3, 3), strides=[0, 1]), "strides of [0, 1], which are at least 1",
+    ),
+}  # fmt: skip
+
+
 REFUSED: dict[str, tuple[onnx.ModelProto, str, str, str]] = {
     "a huge tensor": (declared(1 << 20, 1 << 20), "onnx-tensor-size", "'c' is declared with shape", "net.onnx"),
     "a shape that its data does not have": (declared(5), "model-file", "no valid ONNX model", "net.onnx"),
@@ -97,6 +131,16 @@ def test_what_cannot_be_compiled_is_refused_on_one_line(name: str, tmp_path: Pat
     error = caught.value
     assert (error.code, what in error.what, where in error.where) == (code, True, True), error.one_line()
     assert error.hint
+    assert "\n" not in error.one_line()
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_that_cannot_lie_on_a_frame_are_refused_by_node(name: str, tmp_path: Path) -> None:
+    (model, code, where), what = WINDOWS[name]
+    with pytest.raises(PenstockError) as caught:
+        import_model(str(save(model, tmp_path / "net.onnx")))
+    error = caught.value
+    assert (error.code, what in error.what, where in error.where) == (code, True, True), error.one_line()
     assert "\n" not in error.one_line()
 
 
