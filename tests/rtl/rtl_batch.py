@@ -101,13 +101,16 @@ def check_whole(core: Core, program: Any, *, frames: int = 1) -> RtlRun:
     wanted = interpreter.run(core.lowered.stream, memories, core.lowered.padded.params)
     read = {p.argument for p in core.design.ports if p.kind == "memory_read"}
     given = {name: array for name, array in memories.items() if name in read}
-    run = simulate_rtl(core.design, given, program=program, frames=frames, one_by_one=frames > 1, idle_cycles=20_000)
+    simulated = core.simulations()
+    latency = sum(one.latency for one in simulated)
+    run = simulate_rtl(
+        core.design, given, program=program, frames=frames, one_by_one=frames > 1, idle_cycles=max(20_000, latency)
+    )  # fmt: skip
     assert not run.deadlocked, (core.label, run.stuck)
     for name, array in wanted.items():
         got = run.outputs[name].reshape(frames, -1)
         assert all(np.array_equal(bits_of(frame), bits_of(array.reshape(-1))) for frame in got), (core.label, name)
-    simulated = core.simulations()
-    assert run.done[0] + 1 == sum(one.latency for one in simulated), core.label
+    assert run.done[0] + 1 == latency, core.label
     for one in simulated:
         marks = {name: times.high_water for name, times in one.channels.items()}
         if frames == 1:

@@ -11,7 +11,10 @@ import torch
 from penstock.compiler import zoo
 
 NAMES = [m.name for m in pkgutil.iter_modules(zoo.__path__) if not m.name.startswith("_")]
-SMALL = {"vgg16": {"side": 32}, "resnet50": {"side": 32}, "zfnet": {"side": 64}, "tiny_yolo": {"side": 64}}
+SMALL = {
+    "vgg16": {"side": 32}, "resnet50": {"side": 32}, "zfnet": {"side": 64}, "tiny_yolo": {"side": 64},
+    "yolov5n": {"side": 32},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in ("resnet50", "zfnet")])
