@@ -17,6 +17,7 @@ import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from penstock.compiler.frontend.convolutions import convolutions
+from penstock.compiler.frontend.exported_quantisation import exported_quantisation
 from penstock.compiler.frontend.fourier_forms import fourier_forms
 from penstock.compiler.frontend.functions import functions
 from penstock.compiler.frontend.overlapping import overlapping
@@ -33,7 +34,7 @@ _LARGEST_PRODUCT = 16
 def decomposition_table() -> DecompositionTable:
     table: DecompositionTable = {
         **get_decomposition_table(), **rearrangements(), **convolutions(), **overlapping(), **reductions(),
-        **resampling(), **functions(), **fourier_forms(),
+        **resampling(), **functions(), **fourier_forms(), **exported_quantisation(),
     }  # fmt: skip
     for whole in (aten.linear.default, aten.addmm.default, aten.full.default):
         table.pop(whole, None)

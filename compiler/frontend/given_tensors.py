@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.exported_quantisation import WHOLE
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import load_model
 from penstock.compiler.reference import ModelReference, around
@@ -91,6 +92,8 @@ def _check_tensor(name: str, tensor: torch.Tensor, where: str) -> None:
             code="unsupported-layout", what=f"{name} is {_name(tensor.layout)}", where=where,
             limit="tensors are dense", hint="use .to_dense()",
         )  # fmt: skip
+    if tensor.dtype in WHOLE and name.startswith("buffer"):
+        return
     if tensor.dtype not in _TAKEN and (tensor.dtype != torch.complex64 or name.startswith("example input")):
         integral = not (tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized)
         raise PenstockError(

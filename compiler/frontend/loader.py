@@ -256,12 +256,21 @@ def _check(returned: Any, name: str, where: str) -> LoadedModel:
         if not isinstance(value, torch.Tensor):
             raise _wrong_return(f"example input {position} is {_kind(value)}, not a tensor", where)
         tensors.append(value)
-    loaded = LoadedModel(name, where, module.eval(), tuple(tensors))
+    loaded = LoadedModel(name, where, _evaluating(module), tuple(tensors))
     if not rest or rest[0] is None:
         return loaded
     if isinstance(rest[0], Mapping) and "held_out" in rest[0]:
         return replace(loaded, text=_check_text(cast("Mapping[str, Any]", rest[0]), where))
     return replace(loaded, evaluation=_check_evaluation(rest[0], where))
+
+
+def _evaluating(module: torch.nn.Module) -> torch.nn.Module:
+    """A graph that was exported is what it was traced as, and refuses to be put into another mode."""
+    if isinstance(module, torch.fx.GraphModule):
+        with contextlib.suppress(NotImplementedError):
+            return module.eval()
+        return module
+    return module.eval()
 
 
 def _check_text(given: Mapping[str, Any], where: str) -> LoadedText:
