@@ -108,12 +108,12 @@ def unsupported(place: list[Any], what: str, instead: str) -> PenstockError:
 
 
 INSTEAD = {
-    "while statement": "write a for loop with a constant trip count and a condition inside",
-    "do statement": "write a for loop with a constant trip count and a condition inside",
     "goto statement": "write loops and conditions",
     "switch statement": "write if ... else",
-    "break statement": "let the loop run to its end, and do nothing once a flag is set",
+    "break of a loop around others": "let the loop run to its end, and do nothing once a flag is set",
+    "continue statement in a do loop": "write a while loop",
+    "switch statement with a break under a condition": "write if ... else",
     "continue statement": "put the rest of the loop's body under the opposite condition",
     "continue in one of several conditions that both go on": "write one if ... else with what is left in each case",
-    "a for loop that lacks its start, condition or step": "write for (int i = 0; i < N; i++)",
+    "for loop whose head a macro writes": "write for (int i = 0; i < N; i++)",
 }

@@ -10,11 +10,15 @@ from typing import Any
 from penstock.compiler.hls_in.bindings import unsupported
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.pragmas import Pragma
-from penstock.compiler.hls_in.syntax import Tree
+from penstock.compiler.hls_in.syntax import UNBOUNDED, Tree
 
 _LOOPS = (
     "give the loop constant bounds, and put the changing bound into a condition inside it, or say for the cycles how "
     "often it goes round: #pragma HLS LOOP_TRIPCOUNT max=N"
+)
+_WHILE = (
+    "say for the cycles how often it goes round: #pragma HLS LOOP_TRIPCOUNT max=N, or write a for loop with constant "
+    "bounds that a break ends"
 )
 MOST_UNROLLED = 65536
 LOCK = "lock"
@@ -55,6 +59,12 @@ def head_of(tree: Tree, constant: Callable[[Tree], int | None], said: int | None
     variable, declared, first_tree = start_of(start, place)
     first = constant(first_tree)
     condition = _bare(condition)
+    if condition[0] == "name":
+        condition = ["binary", place, "!=", condition, ["literal", place, 0, ["int", 32, True]], ["int", 1, False]]
+    if condition[0] == "binary" and condition[4][0] == UNBOUNDED:
+        if said is None:
+            raise unsupported(place, "a while loop without a bound", _WHILE)
+        return Head(variable, declared, 0, 1, said, told=True)
     if condition[0] != "binary" or condition[2] not in ("<", "<=", ">", ">=", "!="):
         raise unsupported(place, "a loop whose condition is no comparison", _LOOPS)
     sign, left, right = condition[2], _bare(condition[3]), condition[4]
@@ -100,6 +110,8 @@ def _step(step: Tree, variable: str, constant: Callable[[Tree], int | None]) -> 
         return 1 if "+" in step[2] else -1
     if step[0] == "binary" and _bare(step[3])[0] == "name" and _bare(step[3])[2] == variable:
         if step[2] in ("+=", "-="):
+            if _bare(step[4])[-1] == variable:
+                return None  # it doubles
             by = constant(step[4])
             return by if by is None or step[2] == "+=" else -by
         if step[2] == "=":
@@ -120,6 +132,8 @@ def _shift(step: Tree, variable: str, constant: Callable[[Tree], int | None]) ->
         return 0
     if sign == "=" and (inner := _bare(right))[0] == "binary" and _bare(inner[3])[-1] == variable:
         sign, right = inner[2] + "=", inner[4]
+    if sign == "+=" and _bare(right)[0] == "name" and _bare(right)[2] == variable:
+        return 1
     by = constant(right)
     if by is None or by < 1:
         return 0

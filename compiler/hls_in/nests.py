@@ -15,6 +15,7 @@ from penstock.compiler.hls_in.pragmas import Pragma
 from penstock.compiler.hls_in.records import Again, CarriedVariable, Pipeline, Region
 from penstock.compiler.hls_in.storage import Counter
 from penstock.compiler.hls_in.syntax import (
+    LEFT,
     Tree,
     assigned_in,
     calls_in,
@@ -50,7 +51,8 @@ class Nests(Functions):
             note = "loops whose bounds data decide go round as often as LOOP_TRIPCOUNT says at most"
             if note not in self.notes:
                 self.notes.append(note)
-            self.beyond.append((where(tree[1]), f"a loop over {head.variable!r} that data end"))
+            what = f"loop over {head.variable!r}" if head.variable.isidentifier() else "while loop"
+            self.beyond.append((where(tree[1]), f"a {what} that data end"))
         return head
 
     def loop_of(self, tree: Tree, label: str) -> None:
@@ -151,8 +153,13 @@ class Nests(Functions):
     def _flattens(self, chain: list[Tree], inner: Tree) -> bool:
         """Whether a loop is one with those around it: its bounds do not change, and no iteration leaves it early."""
         outer = {variable_of(tree) for tree in chain}
+        for part in statements_of(chain[-1][5]):  # what the loop around computes anew is no bound that stands still
+            outer |= {name for name, _ in declared_in(part)} | set(assigned_in(part, heads=False))
+        outer.discard(variable_of(inner))
         if any(type_[-1] == LOCK for part in statements_of(chain[-1][5]) for _, type_ in declared_in(part)):
             return False  # it is taken in every iteration
+        if any(name.startswith(LEFT) for name in assigned_in(inner[5])):
+            return False
         if any(name in outer for part in (inner[2], inner[3]) for name in names_in(part)):
             return False
         unroll = self.asked(inner[5], "unroll")
@@ -274,7 +281,9 @@ class Nests(Functions):
         def walk() -> None:
             parts = statements_of(tree[5])
             at = next(i for i, part in enumerate(parts) if unlabelled(part)[0] is chain[depth + 1])
-            self._sunk(parts[:at], counters[depth + 1 :], first=True, pragmas=self.pragmas.of(tree[5]))
+            changed = {name for part in (chain[depth + 1], *parts[at + 1 :]) for name in assigned_in(part)}
+            pragmas = self.pragmas.of(tree[5])
+            self._sunk(parts[:at], counters[depth + 1 :], first=True, pragmas=pragmas, changed=changed)
             self._level(chain, heads, counters, depth + 1, factor)
             self._left(heads[depth + 1])
             self._sunk(parts[at + 1 :], counters[depth + 1 :], first=False)
@@ -296,8 +305,12 @@ class Nests(Functions):
             assert self.scope.around is not None
             self.scope = self.scope.around
 
-    def _sunk(self, statements: list[Tree], inner: list[Counter], first: bool, pragmas: Iterable[Pragma] = ()) -> None:
-        """Statements beside an inner loop: they happen in its first or last iteration alone."""
+    def _sunk(
+        self, statements: list[Tree], inner: list[Counter], first: bool, pragmas: Iterable[Pragma] = (),
+        changed: Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        """Statements beside an inner loop: they happen in its first or last iteration alone. `changed` are variables
+        that the inner loop assigns, or what follows it."""
         condition: KernelValue | None = None
         for counter in inner:
             at = self.graph.constant(0 if first else counter.trip - 1)
@@ -313,7 +326,20 @@ class Nests(Functions):
                     self.memories.phis[slot] = phi
             with self.under(condition):
                 self.statements([statement])
+            if first:
+                self._stand_still({*(name for name, _ in declared_in(statement)), *assigned_in(statement)} - {*changed})
         for p in pragmas:
             if p.kind in NAMING:
                 with self.mistakes.noted():
                     self.apply(p)
+
+    def _stand_still(self, names: Iterable[str]) -> None:
+        """What counters of outer loops alone decide is the same in every iteration of the inner one, and known there:
+        row = i * 64 ahead of a loop over row + j."""
+        for name in names:
+            slot = self.scope.find(name)
+            value = slot.value if isinstance(slot, Slot) else None
+            if isinstance(slot, Slot) and value is not None and value.op == "select" and value.args[0] in self.sunk:
+                known = value.args[1]
+                if known.linear is not None and value.kind == known.kind == "int":
+                    slot.value, slot.latest = known, None

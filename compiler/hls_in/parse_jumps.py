@@ -10,16 +10,16 @@ _TANGLED = "continue in one of several conditions that both go on"
 
 def without_continue(body: SyntaxPart) -> SyntaxPart:
     """The body of a loop without `continue` of that loop."""
-    if not _leaves(body):
+    if not skips(body):
         return body
-    statements = _listed(body)
+    statements = listed(body)
     end = body[2] if body[0] == "block" else body[1][1]
     return ["block", body[1], end, _structured(statements, end)]
 
 
 def _structured(parts: list[SyntaxPart], end: int) -> list[SyntaxPart]:
     for at, part in enumerate(parts):
-        if not _leaves(part):
+        if not skips(part):
             continue
         before, rest = parts[:at], parts[at + 1 :]
         match part[0]:
@@ -28,7 +28,7 @@ def _structured(parts: list[SyntaxPart], end: int) -> list[SyntaxPart]:
             case "block":
                 return _structured([*before, *part[3], *rest], end)
             case "if":
-                yes, no = _listed(part[3]), _listed(part[4])
+                yes, no = listed(part[3]), listed(part[4])
                 if rest and not _ends(yes) and not _ends(no):
                     return [*before, ["bad", part[1], _TANGLED]]
                 branches = [_branch(own if _ends(own) else [*own, *rest], part, end) for own in (yes, no)]
@@ -48,21 +48,21 @@ def _ends(parts: list[SyntaxPart]) -> bool:
     return any(
         part[0] == "continue"
         or (part[0] == "block" and _ends(part[3]))
-        or (part[0] == "if" and _ends(_listed(part[3])) and _ends(_listed(part[4])))
+        or (part[0] == "if" and _ends(listed(part[3])) and _ends(listed(part[4])))
         for part in parts
     )
 
 
-def _leaves(part: SyntaxPart | None) -> bool:
+def skips(part: SyntaxPart | None) -> bool:
     """Whether there is a `continue` in a statement; those of loops in it are gone already."""
     if part is None or part[0] not in ("continue", "block", "if", "label"):
         return False
     if part[0] == "label":
-        return _leaves(part[3])
-    return part[0] == "continue" or any(map(_leaves, part[3] if part[0] == "block" else part[3:5]))
+        return skips(part[3])
+    return part[0] == "continue" or any(map(skips, part[3] if part[0] == "block" else part[3:5]))
 
 
-def _listed(part: SyntaxPart | None) -> list[SyntaxPart]:
+def listed(part: SyntaxPart | None) -> list[SyntaxPart]:
     if part is None:
         return []
     return part[3] if part[0] == "block" else [part]

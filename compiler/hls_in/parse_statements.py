@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from penstock.compiler.hls_in.parse_jumps import without_continue
+from penstock.compiler.hls_in.parse_loops import as_for, begun_before, has_break, without_jumps
 from penstock.compiler.hls_in.parse_records import ClangCursor, RecordReader, Ref, SyntaxList
 from penstock.compiler.hls_in.syntax import names_in, variable_of
 
@@ -36,19 +36,12 @@ class StatementReader(RecordReader):
         if kind == CursorKind.LABEL_STMT:
             return ["label", self.place(cursor), cursor.spelling, self.statement(next(iter(cursor.get_children())))]
         if kind == CursorKind.FOR_STMT:
+            return self.counted(cursor)
+        if kind in (CursorKind.WHILE_STMT, CursorKind.DO_STMT):
             parts = list(cursor.get_children())
-            if len(parts) != 4:
-                return self.bad(cursor, "a for loop that lacks its start, condition or step")
-            start, condition, step, body = parts
-            begun, inside = self.loop_start(start, condition), without_continue(self.single(body))
-            own, others = _own_step(self.expression(step), variable_of(["for", None, begun]))
-            if others:
-                more = [["expression", part[1], part] for part in others]
-                end, first = (inside[2], inside[3]) if inside[0] == "block" else (cursor.extent.end.line, [inside])
-                inside = ["block", inside[1], end, [*first, *more]]
-            return [
-                "for", self.place(cursor), begun, self.expression(condition), own, inside, cursor.extent.end.line,
-            ]  # fmt: skip
+            last = kind == CursorKind.DO_STMT
+            condition, body = reversed(parts) if last else parts
+            return self.whole_loop(as_for(self.place(cursor), self.expression(condition), self.single(body), last))
         if kind == CursorKind.IF_STMT:
             parts = list(cursor.get_children())
             return [
@@ -66,13 +59,45 @@ class StatementReader(RecordReader):
                     self.pending.append(["expression", place, pair])
                 return ["return", place, None]
             return ["return", self.place(cursor), self.expression(parts[0]) if parts else None]
-        if kind == CursorKind.CONTINUE_STMT:
-            return ["continue", self.place(cursor)]
+        if kind in (CursorKind.CONTINUE_STMT, CursorKind.BREAK_STMT):
+            return ["continue" if kind == CursorKind.CONTINUE_STMT else "break", self.place(cursor)]
         if kind == CursorKind.NULL_STMT:
             return ["group", self.place(cursor), []]
         if kind.is_expression():
             return ["expression", self.place(cursor), self.expression(cursor)]
         return self.bad(cursor, kind.name.lower().removesuffix("_stmt") + " statement")
+
+    def whole_loop(self, made: tuple[SyntaxList, list[SyntaxList]]) -> SyntaxList:
+        """A loop behind what has to stand before it."""
+        loop, before = made
+        self.pending += before
+        return loop
+
+    def counted(self, cursor: ClangCursor) -> SyntaxList:
+        """A `for`, with what its head leaves out."""
+        place, parts, said = self.place(cursor), list(cursor.get_children()), _parts_of_head(cursor)
+        if len(parts) != sum(said) + 1:
+            return self.bad(cursor, "for loop whose head a macro writes")
+        body = self.single(parts.pop())
+        start, condition, step = (parts.pop(0) if there else None for there in said)
+        asked = self.expression(condition) if condition is not None else None
+        moved = self.expression(step) if step is not None else None
+        if asked is None or moved is None:
+            if start is not None:
+                self.pending.append(self.statement(start))
+            if moved is not None:
+                end = body[2] if body[0] == "block" else cursor.extent.end.line
+                inside = [*(body[3] if body[0] == "block" else [body]), ["expression", moved[1], moved]]
+                body = ["block", body[1], end, inside]
+            return self.whole_loop(as_for(place, asked, body))
+        begun = self.loop_start(start, asked) if start is not None else begun_before(place, moved)
+        own, others = _own_step(moved, variable_of(["for", None, begun]))
+        inside, before = without_jumps(body)
+        if others:
+            more = [["expression", part[1], part] for part in others]
+            end, first = (inside[2], inside[3]) if inside[0] == "block" else (cursor.extent.end.line, [inside])
+            inside = ["block", inside[1], end, [*first, *more]]
+        return self.whole_loop((["for", place, begun, asked, own, inside, cursor.extent.end.line], before))
 
     def block(self, cursor: ClangCursor, children: list[ClangCursor]) -> SyntaxList:
         around, self.pending = self.pending, []
@@ -93,10 +118,10 @@ class StatementReader(RecordReader):
         self.pending = around
         return statement
 
-    def loop_start(self, start: ClangCursor, condition: ClangCursor) -> SyntaxList:
+    def loop_start(self, start: ClangCursor, condition: SyntaxList) -> SyntaxList:
         """Of several variables that a loop's head sets, the one that its condition looks at; the others before it."""
         place, read = self.place(start), self.statement(start)
-        looked_at = set(names_in(self.expression(condition)))
+        looked_at = set(names_in(condition))
         if read[0] == "group" and len(read[2]) > 1:
             own = [part for part in read[2] if part[2] in looked_at]
             if len(own) == 1:
@@ -136,6 +161,8 @@ class StatementReader(RecordReader):
         found: SyntaxList | None = None
         for labels, default, statements in sorted(cases, key=lambda case: not case[1]):
             inside = self.block(cursor, [s for s in statements if s.kind != CursorKind.BREAK_STMT])
+            if has_break(inside):
+                return self.bad(cursor, "switch statement with a break under a condition")
             if default:
                 found = inside
                 continue
@@ -186,6 +213,21 @@ def _blocks(type_: Any) -> int:
         return 0
     depth = written.rstrip(">").rpartition(",")[2]
     return int(depth) if depth.isdigit() else 2
+
+
+def _parts_of_head(cursor: ClangCursor) -> list[bool]:
+    """Whether a for loop's head has a start, a condition and a step."""
+    found, deep = [False], 0
+    for token in cursor.get_tokens():
+        text = token.spelling
+        deep += (text in ("(", "[", "{")) - (text in (")", "]", "}"))
+        if deep == 0 and text != "for":
+            break
+        if deep == 1 and text == ";":
+            found.append(False)
+        elif text != "for" and (deep, text) != (1, "("):
+            found[-1] = True
+    return found if len(found) == 3 else [True, True, True]
 
 
 def _own_step(step: SyntaxList, variable: str) -> tuple[SyntaxList, list[SyntaxList]]:

@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 Tree = list[Any]
+LEFT = "left "
+"""What the flag of a loop begins with that a `break` or a condition of its own ends."""
+UNBOUNDED = "unbounded"
+"""The bound of a loop of which the source does not say how often it goes round."""
 
 
 def is_tree(value: object) -> TypeGuard[Tree]:

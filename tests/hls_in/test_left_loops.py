@@ -1,0 +1,165 @@
+"""Loops that end early, and heads that leave something out: `break`, `while`, `do`, `for (;;)`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.delays import delays_for
+from penstock.compiler.hls_in.elaborate import read_kernel
+from penstock.compiler.hls_in.records import Pipeline
+from penstock.compiler.hls_in.schedule import ScheduledPipeline
+from penstock.compiler.hls_in.timed import time_kernel
+from penstock.profiling.kernels.values import check_values
+
+LEFT = """
+void top(const int a[32], int o[8], int p[32]) {
+  int at = -1;
+  for (int i = 0; i < 32; i++) { if (a[i] == 3) { at = i; break; } }
+  o[0] = at;
+  int k = 0;
+  while (k < 12) { p[k] = a[k] * 2; k++; }
+  o[1] = k;
+  int j = 2;
+  for (; j < 9; j++) p[j + 12] = a[j] + 1;
+  o[2] = j;
+  int t = 0;
+  for (int i = 0; i < 16; i++) {
+    if (a[i] < -5) continue;
+    if (a[i] == 5) break;
+    t += a[i];
+    if (t > 20) { t -= 3; break; }
+    p[i] = t;
+  }
+  o[3] = t;
+  int n = 0;
+  for (int b = 1; b < 32; b += b) n++;
+
+  int q = 0, step = 0;
+  for (q = 16; q; q >>= 1, step++) n += q * a[7];
+  o[4] = n;
+  o[5] = step + q;
+  int left = 7, sum = 0;
+  while (left--) sum++;
+  while (left < 0) { sum += 10; left++; }
+  o[6] = sum;
+  for (int r = 0; r < 3; r++)
+    for (int i = 0; i < 8; i++) {
+      if (a[i + 8 * r] > 4) break;
+      p[i + 8 * r] = r;
+    }
+  o[7] = sum;
+}
+"""
+
+
+def _write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(text)
+    return path
+
+
+def _loops(path: Path) -> list[tuple[Pipeline, ScheduledPipeline]]:
+    found = time_kernel(read_kernel(path, "top"), delays_for(300)).schedules.items()
+    return [(item, made) for item, made in found if isinstance(item, Pipeline)]
+
+
+def test_loops_that_end_early_compute_what_the_compiler_makes_of_them(tmp_path: Path) -> None:
+    found = check_values(_write(tmp_path, LEFT), "top", sets=3)
+    assert [(level.level, level.first) for level in found.levels] == [("interpreter", ""), ("emitted C++", "")]
+
+
+def test_a_loop_that_break_leaves_takes_its_longest_run(tmp_path: Path) -> None:
+    trips = [[counter.trip for counter in item.counters] for item, _ in _loops(_write(tmp_path, LEFT))]
+    assert trips == [[32], [12], [7], [16], [5], [5], [7], [8]]  # the last is not flattened with the loop around it
+
+
+def test_whiles_that_data_end_go_round_as_often_as_a_pragma_says(tmp_path: Path) -> None:
+    path = _write(tmp_path, """
+void top(const int a[32], int o[4], int n) {
+  int i = 0, s = 0;
+  while (s < n) {
+#pragma HLS LOOP_TRIPCOUNT min=2 max=32
+    s += a[i & 31];
+    i++;
+  }
+  do {
+#pragma HLS LOOP_TRIPCOUNT max=16
+#pragma HLS PIPELINE II=3
+    s -= a[i & 31];
+  } while (s > 0);
+  for (;;) {
+#pragma HLS LOOP_TRIPCOUNT max=8
+    if (s > 100) break;
+    s += 7;
+  }
+  o[0] = s;
+}
+""")  # fmt: skip
+    assert [(item.iterations, found.ii) for item, found in _loops(path)] == [(32, 1), (16, 3), (8, 1)]
+    with pytest.raises(PenstockError) as raised:
+        check_values(path, "top")
+    assert raised.value.where == "kernel.cpp:4:3"
+    assert "a while loop that data end" in raised.value.what
+
+
+def test_each_loop_that_cannot_be_read_is_said_with_its_place(tmp_path: Path) -> None:
+    path = _write(tmp_path, """void top(const int a[32], int o[4]) {
+  int s = 0, i = 0;
+  while (a[i] != 0) { s += a[i]; i = a[i] & 31; }
+  for (int j = 0; j < 4; j++) {
+    for (int k = 0; k < 8; k++) s += a[k];
+    if (s > 9) break;
+  }
+  do { if (s == 3) continue; s++; } while (s < 5);
+  switch (s) { case 1: if (i) break; s = 4; break; default: s = 2; break; }
+  for (;;) s++;
+  o[0] = s;
+}
+""")  # fmt: skip
+    with pytest.raises(PenstockError) as raised:
+        read_kernel(path, "top")
+    said = {error.where: error for error in (raised.value, *raised.value.others)}
+    assert set(said) == {f"kernel.cpp:{place}" for place in ("3:3", "6:16", "8:3", "9:3", "10:3")}
+    assert "LOOP_TRIPCOUNT" in str(said["kernel.cpp:3:3"].hint)
+    assert all(error.hint for error in said.values())
+
+
+def test_bounds_that_the_loop_around_loads_are_read_where_they_are_loaded(tmp_path: Path) -> None:
+    """Rows of a sparse matrix."""
+    path = _write(tmp_path, """
+void top(const float val[100], const int cols[100], const int rows[17], const float x[64], float y[16]) {
+  for (int i = 0; i < 16; i++) {
+    float sum = 0;
+    int begin = rows[i], end = rows[i + 1];
+    for (int j = begin; j < end; j++) {
+#pragma HLS LOOP_TRIPCOUNT min=1 max=10 avg=4
+      sum += val[j] * x[cols[j]];
+    }
+    y[i] = sum;
+  }
+}
+""")  # fmt: skip
+    [(item, found)] = _loops(path)
+    assert ([counter.trip for counter in item.counters], found.ii) == ([10], 7)
+
+
+@pytest.mark.parametrize("row", ["int row = i * 64;", "row = i * 64;"])
+def test_a_row_that_stands_still_in_the_inner_loop_is_an_address_that_is_known(tmp_path: Path, row: str) -> None:
+    """c[row + j] is met again a row of the outermost loop later, not in the next iteration."""
+    path = _write(tmp_path, f"""
+void top(const float a[4096], float c[4096]) {{
+  int row{"_" * row.startswith("int")};
+  for (int k = 0; k < 8; k++)
+    for (int i = 0; i < 64; i++) {{
+      {row}
+      for (int j = 0; j < 64; j++)
+        c[row + j] += a[row + j];
+    }}
+}}
+""")  # fmt: skip
+    [(item, found)] = _loops(path)
+    assert (item.iterations, found.ii) == (8 * 64 * 64, 1)
+    assert check_values(path, "top").equal
