@@ -103,12 +103,13 @@ class Placer:
         """A ring begins when all that its later operators take in will be there in time."""
         for ring in self.rings:
             head, at = ring[0], 0
+            own = set(needed[head])
             behind = self._behind(head, users) if len(ring) > 1 else set[KernelValue]()
             self._held[head] = []
             for node in ring:
                 self._held[head].append((node, at))
                 for other in needed[node] if node is not head else ():
-                    if other not in behind and (other, head) not in self._early:
+                    if other not in behind and other not in own and (other, head) not in self._early:
                         self._early[other, head] = at
                         needed[head].append(other)
                         users[other].append(head)
@@ -157,11 +158,12 @@ class Placer:
                 return False
             self._taken[name, slot] += 1
         array = node.array
-        if node.op in ("load", "store") and array is not None and self.pipelined:
+        if node.op in ("load", "store") and array is not None:
             if array in self.free or array.registers:
                 return True
             bank = bank_of(node)
-            if self._ports[array, bank, slot] >= (1 if array.shared else self.delays.ports) and tries < self.ii:
+            taken = self._ports[array, bank, slot] >= (1 if array.shared else self.delays.ports)
+            if taken and (tries < self.ii or not self.pipelined):
                 return False
             self._ports[array, bank, slot] += 1
         return True

@@ -154,3 +154,32 @@ def _last_product(tmp_path: Path, text: str) -> ScheduledPipeline:
     path.write_text(text)
     timed = time_kernel(read_kernel(path, "top"), delays_for(1000 / 3.33))
     return next(found for found in timed.schedules.values() if "arith.mulf:32:dsp" in found.units)
+
+
+def test_a_ring_begins_when_its_first_operands_are_there_although_later_ones_need_them_too(tmp_path: Path) -> None:
+    """v is taken off twice, in a cycle of dependences that fills the II of 8."""
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""void top(const float x[64], const float y[64], float o[1]) {
+      float s = 0;
+      for (int i = 0; i < 64; i++) {
+        #pragma HLS pipeline II=8
+        float v = x[i] * y[i];
+        s = (s - v) - v;
+      }
+      o[0] = s; }""")
+    timed = time_kernel(read_kernel(path, "top"), delays_for(1000 / 3.33))
+    (found,) = [found for item, found in timed.schedules.items() if isinstance(item, Pipeline)]
+    first, then = sorted((node for node in found.starts if node.op == "sub"), key=found.starts.__getitem__)
+    (product,) = [node for node in found.starts if node.op == "mul"]
+    assert found.ii == 8
+    assert found.starts[then] - found.starts[first] == 4
+    assert found.starts[first] >= found.starts[product] + 4
+
+
+def test_words_outside_of_loops_come_through_two_ports(tmp_path: Path) -> None:
+    text = "void top(const int a[16], int b[1]) { int s = 0;\nfor (int i = 0; i < 16; i++) {\n#pragma HLS unroll\n"
+    path = tmp_path / "kernel.cpp"
+    path.write_text(text + "s += a[i]; }\nb[0] = s; }")
+    (found,) = time_kernel(read_kernel(path, "top"), delays_for(1000 / 3.33)).schedules.values()
+    at = [found.starts[node] for node in found.starts if node.op == "load"]
+    assert [at.count(cycle) for cycle in range(8)] == [2] * 8
