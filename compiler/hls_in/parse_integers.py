@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from penstock.compiler.hls_in.parse_records import ClangCursor, SyntaxList
+from penstock.compiler.hls_in.parse_records import ClangCursor
+from penstock.compiler.hls_in.parse_refs import SyntaxList
 from penstock.compiler.hls_in.parse_statements import StatementReader
 
 _INT: SyntaxList = ["int", 32, True]

@@ -16,7 +16,8 @@ from importlib import import_module
 from typing import Any
 
 from penstock.compiler.hls_in.parse_integers import IntegerReader, is_one_bit, lowest_bit
-from penstock.compiler.hls_in.parse_records import ClangCursor, Ref, SyntaxList, chain, stream_of
+from penstock.compiler.hls_in.parse_records import ClangCursor, chain, stream_of
+from penstock.compiler.hls_in.parse_refs import Ref, SyntaxList
 from penstock.compiler.hls_in.parse_templates import given_constants, macros
 
 # its Python side has no types

@@ -13,15 +13,13 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
+from penstock.compiler.hls_in.parse_refs import Path, Ref, SyntaxList
 from penstock.compiler.hls_in.parse_templates import template_of
 
 cindex: Any = import_module("clang.cindex")
 CursorKind: Any = cindex.CursorKind
 TypeKind: Any = cindex.TypeKind
 ClangCursor = Any
-SyntaxList = list[Any]
-Path = tuple[str | int, ...]
-"""Of a number in a struct: names of fields, and lanes of vectors."""
 MATHEMATICS = ("exp", "log", "sqrt", "tanh", "sin", "cos", "erf", "floor", "ceil", "fabs", "abs", "pow", "rsqrt",
                "recip", "exp2", "log2", "trunc", "rint", "round", "ldexp")  # fmt: skip
 """Functions that headers declare and the walk knows by their names."""
@@ -29,20 +27,6 @@ METHODS = (CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR)
 _MOST_FIELDS = 1024
 _DEPTH = 8
 _BASIC = ("hls::stream<", "ap_int<", "ap_uint<", "ap_fixed<", "ap_ufixed<", "_Float16", "half", "ap_bits")
-
-
-class Ref:
-    """What a struct expression names: a variable with fields chosen, and the indices on the way."""
-
-    def __init__(self, name: str, indices: tuple[SyntaxList, ...] = ()) -> None:
-        self.name, self.indices = name, indices
-
-    def tree(self, place: list[Any], path: Path) -> SyntaxList:
-        found: SyntaxList = ["name", place, self.name + "".join(f".{p}" for p in path if isinstance(p, str))]
-        lanes = [["literal", place, p, ["int", 32, True]] for p in path if isinstance(p, int)]
-        for index in (*self.indices, *lanes):
-            found = ["index", place, found, index]
-        return found
 
 
 class RecordReader(ABC):
@@ -120,7 +104,10 @@ class RecordReader(ABC):
             return self._within(canonical.element_type, lambda t: ["array", length, t], depth)
         if kind in (TypeKind.POINTER, TypeKind.LVALUEREFERENCE, TypeKind.RVALUEREFERENCE):
             name = "pointer" if kind == TypeKind.POINTER else "reference"
-            return self._within(canonical.get_pointee(), lambda t: [name, t], depth)
+            inside = self.leaves(canonical.get_pointee(), depth + 1) or []
+            if any(t[0] == "array" for _, t in inside):  # one of them: a context of tables
+                name = "reference"
+            return [(suffix, [name, t]) for suffix, t in inside] or None
         if kind != TypeKind.RECORD:
             return None
         name = canonical.spelling.removeprefix("const ")
@@ -183,6 +170,8 @@ class RecordReader(ABC):
         if kind == CursorKind.ARRAY_SUBSCRIPT_EXPR:
             base = self.ref(children[0])
             return Ref(base.name, (*base.indices, self.expression(children[1]))) if base is not None else None
+        if kind == CursorKind.UNARY_OPERATOR and cursor.type.kind == TypeKind.POINTER:  # &one
+            return self.ref(children[0])
         if kind == CursorKind.UNARY_OPERATOR and children and children[0].type.kind == TypeKind.POINTER:
             base = self.ref(children[0])
             zero = ["literal", self.place(cursor), 0, ["int", 32, True]]

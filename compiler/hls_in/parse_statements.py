@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import Any
 
 from penstock.compiler.hls_in.parse_loops import as_for, begun_before, has_break, without_jumps
-from penstock.compiler.hls_in.parse_records import ClangCursor, RecordReader, Ref, SyntaxList
+from penstock.compiler.hls_in.parse_records import ClangCursor, RecordReader
+from penstock.compiler.hls_in.parse_refs import Ref, SyntaxList
 from penstock.compiler.hls_in.syntax import names_in, variable_of
 
 cindex: Any = import_module("clang.cindex")

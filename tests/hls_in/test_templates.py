@@ -100,3 +100,41 @@ def test_a_counter_chooses_among_streams_in_every_iteration_and_each_task_has_it
     assert result.deadlock is None
     assert result.latency < 64 + 40
     assert all(level.equal for level in check_values(source, "top").levels)
+
+
+def test_a_pointer_to_a_struct_of_tables_is_that_struct(tmp_path: Path) -> None:
+    """As programs of C hand on a context; &one and a later part of a table too."""
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""
+struct Context { int table[16]; int key[8]; int rounds; };
+struct Point { int x, y; };
+static void expand(Context *c, const int *k) {
+  for (int i = 0; i < 8; i++) c->key[i] = k[i] ^ c->table[i];
+  c->rounds = 3;
+}
+static void mix(int *buf, const int *key, int *count) {
+  for (int i = 0; i < 8; i++) buf[i] ^= key[i];
+  *count = *count + 1;
+}
+static void scale(Point *p, int n) { for (int i = 0; i < 8; i++) { p[i].x *= n; p[i].y = p[i].x + 1; } }
+static void swap(Point *p) { int t = p->x; p->x = p->y; p->y = t; }
+void top(const int k[8], const int t[16], int buf[8], int o[4]) {
+  int n = 5;
+  Context own;
+  for (int i = 0; i < 16; i++) own.table[i] = t[i];
+  expand(&own, k);
+  mix(buf, own.key, &n);
+  mix(buf, &own.table[8], &n);
+  Point many[8], one;
+  for (int i = 0; i < 8; i++) { many[i].x = k[i]; many[i].y = 0; }
+  scale(many, 3);
+  one.x = many[2].x;
+  one.y = many[5].y;
+  swap(&one);
+  o[0] = n;
+  o[1] = own.rounds;
+  o[2] = one.x;
+  o[3] = one.y;
+}
+""")
+    assert check_values(path, "top", sets=2).equal

@@ -1,0 +1,23 @@
+"""What an expression of a struct names, while syntax is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SyntaxList = list[Any]
+Path = tuple[str | int, ...]
+"""Of a number in a struct: names of fields, and lanes of vectors."""
+
+
+class Ref:
+    """What a struct expression names: a variable with fields chosen, and the indices on the way."""
+
+    def __init__(self, name: str, indices: tuple[SyntaxList, ...] = ()) -> None:
+        self.name, self.indices = name, indices
+
+    def tree(self, place: list[Any], path: Path) -> SyntaxList:
+        found: SyntaxList = ["name", place, self.name + "".join(f".{p}" for p in path if isinstance(p, str))]
+        lanes = [["literal", place, p, ["int", 32, True]] for p in path if isinstance(p, int)]
+        for index in (*self.indices, *lanes):
+            found = ["index", place, found, index]
+        return found
