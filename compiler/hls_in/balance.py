@@ -1,4 +1,5 @@
-"""Chains of additions as balanced trees, as `unsafe_math_optimizations` lets the tool build them."""
+"""Chains of additions as balanced trees: of floats as `unsafe_math_optimizations` lets the tool build them, of integers
+as it always does (EXPRESSION_BALANCE, UG1399)."""
 
 from __future__ import annotations
 
@@ -20,11 +21,14 @@ class SumParts(Protocol):
         ...
 
 
+_BALANCED = ("float", "half", "double", "int")
+
+
 def balance(graph: ValueGraph, asked: SumParts) -> None:
-    """Rebuild every sum of floats whose parts nobody else uses: neighbours are added first, level by level.
+    """Rebuild every sum whose parts nobody else uses: neighbours are added first, level by level.
 
     What comes back from the iteration before stands in the first pair of the second half, and halves are halved again;
-    with two others it is added last, by the usual adder.
+    with two others it is added last, by the usual adder. Of integers it is added last.
     """
     uses = Count[KernelValue]()
     summed: set[KernelValue] = set()
@@ -38,9 +42,10 @@ def balance(graph: ValueGraph, asked: SumParts) -> None:
             *([node.follow] if node.follow is not None else []),
         ):
             uses[arg] += 1
-    adds = [node for node in graph.nodes if node.op == "add" and node.kind in ("float", "half", "double")]
+    adds = [node for node in graph.nodes if node.op == "add" and node.kind in _BALANCED and node.linear is None]
     for node in adds:
-        summed.update(arg for arg in node.args if arg.op == "add" and arg.kind == node.kind and uses[arg] == 1)
+        own = (arg for arg in node.args if arg.op == "add" and arg.kind == node.kind and arg.linear is None)
+        summed.update(arg for arg in own if uses[arg] == 1)
     for root in adds:
         if root in summed:
             continue
@@ -75,7 +80,7 @@ def _halves(
         return left, right
     others = [leaf for leaf in leaves if leaf is not back]
     root.usual = len(others) == 2
-    if root.usual or asked.must_be_last(back, len(leaves)):
+    if root.usual or root.kind == "int" or asked.must_be_last(back, len(leaves)):
         return back, _levels(graph, root, others, 1)[0]
     half = len(leaves) // 2
     return _halved(graph, root, others[:half]), _halved(graph, root, [back, *others[half:]])

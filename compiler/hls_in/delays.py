@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from penstock.compiler.hls_in.addresses import AddressPlan
+from penstock.compiler.hls_in.addresses import AddressPlan, signed_digits
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.integers import width_of
 from penstock.compiler.hls_in.storage import KernelArray
@@ -31,7 +31,9 @@ _TOKEN = 1.15
 """With a store behind it, such loops are estimated at 2.39 ns."""
 _WRITE = 1.24
 _MULTIPLY = 2.1
-_MAC_STAGES = 3
+_MANY = 64
+_PRODUCT_STAGES = {18: 0, 34: 1, 64: 4}
+"""Of a product of integers by its widest factor: of mul_32s_32s_32_2_1's two, its user stands in the last."""
 
 
 @dataclass
@@ -76,7 +78,10 @@ class Delays:
         row = self.row(node, quick)
         if row is not None:
             return row.latency
-        return _MAC_STAGES if _is_product(node) and max(arg.bits for arg in node.args) > 18 else 0
+        if not _is_product(node):
+            return 0
+        wide = max(_factor_bits(arg) for arg in node.args)
+        return next((stages for bits, stages in _PRODUCT_STAGES.items() if wide <= bits), max(_PRODUCT_STAGES.values()))
 
     def loop_latency(self, nodes: list[KernelValue], quick: bool, register: bool) -> int:
         """Cycles around a cycle of dependences through these operators.
@@ -162,7 +167,8 @@ class Delays:
         if node.op in ("shl", "shr", "and", "or", "xor") and any(arg.constant for arg in node.args):
             return 0.0  # wires
         if node.op == "mul":
-            return _MULTIPLY
+            digits = _digits(node)
+            return 0.0 if digits == 1 else _CHAINED["add"] if digits == 2 else _MULTIPLY
         return _CHAINED.get(node.op, 0.5)
 
     def counts(self, node: KernelValue) -> bool:
@@ -179,7 +185,19 @@ def is_division(node: KernelValue) -> bool:
 
 
 def _is_product(node: KernelValue) -> bool:
-    return node.op == "mul" and node.kind in ("int", "fixed") and node.linear is None
+    """Of integers. By a constant of two binary digits with signs it is an addition, by one of a single digit wires."""
+    return node.op == "mul" and node.kind in ("int", "fixed") and node.linear is None and _digits(node) > 2
+
+
+def _digits(node: KernelValue) -> int:
+    """Digits of the constant that integers are multiplied by; many if there is none."""
+    if node.kind not in ("int", "fixed"):
+        return _MANY
+    return min((signed_digits(abs(int(arg.value))) for arg in node.args if arg.value is not None), default=_MANY)
+
+
+def _factor_bits(arg: KernelValue) -> int:
+    return int(arg.value).bit_length() + 1 if arg.value is not None else arg.bits
 
 
 def delays_for(clock_mhz: float, reassociate: bool = True, family: str = "vitis-ultrascale-plus") -> Delays:

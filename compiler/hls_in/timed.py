@@ -104,12 +104,23 @@ class RegionTiming:
 
     def scheduled(self, item: Pipeline | Straight, owner: str) -> ScheduledPipeline:
         if item not in self.timed.schedules:
-            found = schedule(item, self.delays)
+            found = self._schedule(item)
             if self.override is not None and isinstance(item, Pipeline):
                 found = self.override(owner, item, found)
             self.timed.schedules[item] = found
             self.timed.owners[item] = owner
         return self.timed.schedules[item]
+
+    def _schedule(self, item: Pipeline | Straight) -> ScheduledPipeline:
+        try:
+            return schedule(item, self.delays)
+        except PenstockError as error:
+            if error.code != "unknown-operator":
+                raise
+            raise PenstockError(
+                code="unsupported-source", what=f"there are {error.what} of {self.delays.library.version}",
+                where=item.where or self.kernel.body_at, limit=error.limit, hint="compute it in floats or integers",
+            ) from error  # fmt: skip
 
     def _long(self, item: Straight) -> bool:
         return (
