@@ -153,7 +153,8 @@ def inputs_of(statement: Statement) -> tuple[NestValue, ...]:
 class NestFacts:
     """The loop nest. `block_loops` leading loops hand over a block on every block channel once an iteration.
 
-    Where it stands `in_circle`, an iteration may wait for tokens that come of those that an earlier one writes.
+    Where it stands `in_circle`, an iteration may wait for tokens that come of those that an earlier one writes. One
+    that stops as a whole begins iterations at least `interval` cycles apart, or when the one before has ended.
     """
 
     name: str
@@ -162,6 +163,7 @@ class NestFacts:
     block_loops: int = 0
     bindings: Mapping[str, str] = field(default_factory=dict[str, str])
     in_circle: bool = False
+    interval: int = 1
     lengths: tuple[Length, ...] = ()
     """Of each call, where loops and guards follow from them."""
 
@@ -218,14 +220,9 @@ class _Reader:
         self.name = nest_name(op)
         statements = [self._statement(inner) for inner in op.body.block.ops]
         self.facts = NestFacts(
-            self.name,
-            op.loops.data,
-            statements,
-            op.block_loops.data,
-            bindings_of(op),
-            op.in_circle is not None,
-            lengths_of_nest(op),
-        )
+            self.name, op.loops.data, statements, op.block_loops.data, bindings_of(op), op.in_circle is not None,
+            op.interval.data, lengths_of_nest(op),
+        )  # fmt: skip
 
     def _statement(self, op: Operation) -> Statement:
         match op:

@@ -1,5 +1,5 @@
 """The record of every decision that makes one accelerator out of a model."""
 
-from penstock.compiler.design.record import PREFETCH_BITS, Design, KernelDesign, WeightStore
+from penstock.compiler.design.record import LONGEST_INTERVAL, PREFETCH_BITS, Design, KernelDesign, WeightStore
 
-__all__ = ["PREFETCH_BITS", "Design", "KernelDesign", "WeightStore"]
+__all__ = ["LONGEST_INTERVAL", "PREFETCH_BITS", "Design", "KernelDesign", "WeightStore"]

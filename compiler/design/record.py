@@ -17,6 +17,8 @@ WeightStore = Literal["rom", "stream", "keep"]
 _ALLOCATED = ("dies", "memories", "allocated_for")
 PREFETCH_BITS = 1 << 17
 """What a load's FIFO may hold where nothing else is decided: seven block RAMs, so that small tensors come at once."""
+LONGEST_INTERVAL = 4096
+"""Cycles between two iterations that a design may ask for: more than any pipeline is long."""
 WIDEST_PORT = 1024
 """Bits of the widest data bus of m_axi."""
 MEMORY_KINDS = ("registers", "lutram", "srl", "bram", "uram")
@@ -29,7 +31,8 @@ class KernelDesign:
     `tile` splits a dim into an outer tile loop and an inner point loop, `unroll` splits the point loop
     into steps and parallel lanes, `order` lists the dims of the tile loops from the outermost in.
     `weights` says where its parameters lie: on the chip, or in external memory, sent for every tile or once and kept.
-    `bindings` says what an operator is built of where there is a choice: {"arith.addf": "fabric"}.
+    `bindings` says what an operator is built of where there is a choice: {"arith.addf": "fabric"}. Iterations are at
+    least `interval` cycles apart, so that a pipeline that stops as a whole holds few of them.
     """
 
     tile: tuple[int, ...]
@@ -37,6 +40,7 @@ class KernelDesign:
     order: tuple[int, ...]
     weights: WeightStore = "rom"
     bindings: Mapping[str, str] = field(default_factory=dict[str, str])
+    interval: int = 1
 
     @property
     def lanes(self) -> int:
@@ -109,6 +113,8 @@ class Design:
         for kernel in document["kernels"].values():
             if not kernel["bindings"]:
                 del kernel["bindings"]
+            if kernel["interval"] == 1:
+                del kernel["interval"]
         if self.prefetch_bits == PREFETCH_BITS:
             del document["prefetch_bits"]
         if self.stripes == 1:
@@ -206,7 +212,8 @@ def _kernel(document: Any, where: str) -> KernelDesign:
     for operation, choice in bindings.items():
         if not isinstance(choice, str):
             raise _error(f"{where}.bindings.{operation}", f"{choice!r} is not the name of an implementation")
-    kernel = KernelDesign(**sizes, weights=fields.get("weights", "rom"), bindings=bindings)
+    interval = _positive(fields.get("interval", 1), f"{where}.interval", most=LONGEST_INTERVAL)
+    kernel = KernelDesign(**sizes, weights=fields.get("weights", "rom"), bindings=bindings, interval=interval)
     if not len(kernel.tile) == len(kernel.unroll) == len(kernel.order):
         raise _error(where, "tile, unroll and order differ in length", hint="give one number an iteration dim")
     if sorted(kernel.order) != list(range(len(kernel.order))):

@@ -111,7 +111,8 @@ class TaskOp(IRDLOperation):
 
     Operands are itensors (popped at first use and kept while they are needed) or tensors (parameters
     that lie on the chip). A reduction starts from `init` and its body's last argument is the
-    accumulator; each result slice is pushed at the last step of its reduction. `bindings` go on to its nest.
+    accumulator; each result slice is pushed at the last step of its reduction. `bindings` and `interval` go on to
+    its nest.
     """
 
     name = "itensor.task"
@@ -124,12 +125,14 @@ class TaskOp(IRDLOperation):
     iterator_types = prop_def(ArrayAttr[IteratorTypeAttr])
     init = opt_prop_def(Attribute)
     bindings = opt_prop_def(DictionaryAttr)
+    interval = prop_def(IntAttr, default_value=IntAttr(1))
     body = region_def("single_block")
-    custom_directives = (NumbersFormat, Maps, Iterators)
+    custom_directives = (NumbersFormat, NumberFormat, Maps, Iterators)
     assembly_format = (
         "$sym_name $operands_ `trips` custom<NumbersFormat>($trips) `iterators` custom<Iterators>($iterator_types) "
         "`maps` custom<Maps>($indexing_maps) `schedule` $schedule (`init` $init^)? (`bindings` $bindings^)? "
-        "attr-dict-with-keyword `:` functional-type(operands, results) $body"
+        "(`interval` custom<NumberFormat>($interval)^)? attr-dict-with-keyword "
+        "`:` functional-type(operands, results) $body"
     )
 
     def __init__(
@@ -145,6 +148,7 @@ class TaskOp(IRDLOperation):
         init: Attribute | None,
         body: Region,
         bindings: DictionaryAttr | None = None,
+        interval: int = 1,
     ) -> None:
         super().__init__(
             operands=[list(operands)],
@@ -157,6 +161,7 @@ class TaskOp(IRDLOperation):
                 "iterator_types": ArrayAttr(iterator_types),
                 "init": init,
                 "bindings": bindings,
+                "interval": IntAttr(interval),
             },
             regions=[body],
         )

@@ -63,7 +63,8 @@ class NestOp(IRDLOperation):
     """The loop nest. `block_loops` leading loops hand over a block on every block channel once an iteration.
 
     `bindings` says what operators are built of where a library has a choice: {"arith.addf" = "fabric"}. Of a nest that
-    stands `in_circle`, an iteration may wait for tokens that come of those that an earlier one writes.
+    stands `in_circle`, an iteration may wait for tokens that come of those that an earlier one writes. A pipeline that
+    stops as a whole begins iterations at least `interval` cycles apart, or when the one before has ended.
     """
 
     name = "nest.nest"
@@ -72,12 +73,13 @@ class NestOp(IRDLOperation):
     block_loops = prop_def(IntAttr, default_value=IntAttr(0))
     bindings = opt_prop_def(DictionaryAttr)
     in_circle = opt_prop_def(UnitAttr)
+    interval = prop_def(IntAttr, default_value=IntAttr(1))
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
     custom_directives = (NumberFormat,)
     assembly_format = (
         "$sym_name $loops (`block_loops` custom<NumberFormat>($block_loops)^)? (`bindings` $bindings^)? "
-        "(`in_circle` $in_circle^)? attr-dict-with-keyword $body"
+        "(`in_circle` $in_circle^)? (`interval` custom<NumberFormat>($interval)^)? attr-dict-with-keyword $body"
     )
 
     def __init__(
@@ -89,6 +91,7 @@ class NestOp(IRDLOperation):
         bindings: DictionaryAttr | None = None,
         *,
         in_circle: bool = False,
+        interval: int = 1,
     ) -> None:
         super().__init__(
             properties={
@@ -97,6 +100,7 @@ class NestOp(IRDLOperation):
                 "loops": LoopsAttr(tuple(loops)),
                 "block_loops": IntAttr(block_loops),
                 "bindings": bindings,
+                "interval": IntAttr(interval),
             },
             regions=[body],
         )
@@ -119,6 +123,8 @@ class NestOp(IRDLOperation):
             raise VerifyException(f"nest {name}: trip counts {trips} must all be at least 1")
         if not 0 <= self.block_loops.data <= len(trips):
             raise VerifyException(f"nest {name}: {self.block_loops.data} block loops of {len(trips)} loops")
+        if self.interval.data < 1:
+            raise VerifyException(f"nest {name}: interval {self.interval.data} must be at least 1")
         bindings_of(self)
         for op in self.body.block.ops:
             guard = op.properties.get("when")

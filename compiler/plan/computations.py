@@ -42,7 +42,7 @@ class Computations:
     def of(self, operation: TensorOp, design: Design) -> Computing:
         kernel = design.kernels[operation.layer]
         bindings = tuple(sorted(kernel.bindings.items()))
-        key = (operation.layer, kernel.tile, kernel.unroll, kernel.order, kernel.weights, bindings)
+        key = (operation.layer, kernel.tile, kernel.unroll, kernel.order, kernel.weights, bindings, kernel.interval)
         if key not in self._of_layers:
             self._of_layers[key] = self._find(operation, design, bindings)
         return self._of_layers[key]
@@ -62,11 +62,13 @@ class Computations:
             if operands[-1] is None:
                 tensors.append(tensor_type(value))
         result = self._orders.of(plan.itensor(operation.result_map, dtype_of(operation.result)))
-        facts = (self._text(operation), plan.steps, plan.unroll, tuple(operands), bindings)
+        interval = design.kernels[operation.layer].interval
+        facts = (self._text(operation), plan.steps, plan.unroll, tuple(operands), bindings, interval)
         if facts not in self._shared:
             self._shared[facts] = Computing(
-                plan, self._computation(operation), bindings, tuple(operands), tuple(tensors), tuple(reread), result
-            )
+                plan, self._computation(operation), bindings, tuple(operands), tuple(tensors), tuple(reread), result,
+                interval,
+            )  # fmt: skip
         return self._shared[facts]
 
     def _computation(self, operation: TensorOp) -> Computation:

@@ -44,13 +44,14 @@ def build_compute_nest(
     sources: Sequence[Source],
     outputs: Sequence[Place],
     bindings: Mapping[str, str],
+    interval: int = 1,
 ) -> NestFacts:
     """The nest of a computation under a schedule."""
     builder = _NestBuilder(computation, plan)
     lanes = [builder.operand(i, source) for i, source in enumerate(sources)]
     result = builder.elementwise(lanes) if computation.init is None else builder.accumulate(lanes, computation.init)
     builder.finish(result, outputs)
-    return NestFacts("compute", plan.loops, builder.statements, bindings=bindings)
+    return NestFacts("compute", plan.loops, builder.statements, bindings=bindings, interval=interval)
 
 
 @dataclass

@@ -57,7 +57,8 @@ def build_part(
                 Source(next(roms)) if order is None else Source(next(fifos), reread)
                 for order, reread in zip(does.operands, does.reread, strict=True)
             ]
-            nest = build_compute_nest(does.computation, does.plan, sources, outputs[0], dict(does.bindings))
+            bindings = dict(does.bindings)
+            nest = build_compute_nest(does.computation, does.plan, sources, outputs[0], bindings, does.interval)
             return _alone(nest)
         case Forking() | Reshaping():
             return PartNests(())

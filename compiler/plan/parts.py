@@ -170,6 +170,8 @@ class Computing:
     reread: tuple[bool, ...]
     """Whether an operand's stream sends it again for every tile."""
     result: Order
+    interval: int = 1
+    """Cycles between iterations at least."""
 
     @property
     def makes(self) -> tuple[Order, ...]:

@@ -104,6 +104,7 @@ class _Reader:
                 ]
             ),
             result=self._order(op.result),
+            interval=op.interval.data,
         )
 
     def _transfer(self, op: itensor.LoadOp | itensor.StoreOp) -> Transfer:

@@ -95,6 +95,8 @@ class _Scheduler:
         depth = 1 + max(stage for stage, _ in self.end)
         if self.facts.in_circle and (alone := self._alone(depth)).ii > 1:
             ii, bounds = max(ii, alone.ii), (*bounds, alone)
+        if self.library.write_in_last_stage and (apart := min(self.facts.interval, depth)) > ii:
+            ii, bounds = apart, (*bounds, self._asked(apart))
         if self.library.write_in_last_stage:
             for index, step in enumerate(self.steps):
                 if step.kind == "write":
@@ -230,6 +232,12 @@ class _Scheduler:
             )
         front = 1 + max((self.start[i] for i, step in enumerate(self.steps) if step.takes), default=0)
         return Bound("circle", front, f"II = {front}: in a circle of streams one iteration at a time takes its tokens")
+
+    def _asked(self, ii: int) -> Bound:
+        """What the design says. A pipeline that flushes holds nothing back, and is not asked."""
+        return Bound(
+            "asked", ii, f"II = {ii}: the design's interval, so that few iterations wait in a stopped pipeline"
+        )
 
     def _all_stand_still(self, users: list[int]) -> bool:
         return all(stands_still(_address(self.steps[i]), self.extents) for i in users)

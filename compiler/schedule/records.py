@@ -17,7 +17,7 @@ PortKind = Literal["stream", "block", "external"]
 class Bound:
     """One lower bound on the initiation interval, and what causes it."""
 
-    kind: Literal["recurrence", "memory ports", "stream ports", "external ports", "pipeline", "circle"]
+    kind: Literal["recurrence", "memory ports", "stream ports", "external ports", "pipeline", "circle", "asked"]
     ii: int
     reason: str
 

@@ -126,6 +126,7 @@ class _Writer:
             part.name, operands, does.result.kind, schedule=ScheduleAttr.of(plan.tile, plan.unroll, plan.order),
             trips=plan.trips, indexing_maps=does.computation.maps, iterator_types=operation.iterators,
             init=operation.init, body=task_body(operation), bindings=bindings if does.bindings else None,
+            interval=does.interval,
         )  # fmt: skip
 
 

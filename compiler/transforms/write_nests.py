@@ -32,8 +32,9 @@ class _Writer:
         chosen = DictionaryAttr({name: StringAttr(choice) for name, choice in facts.bindings.items()})
         bindings = chosen if facts.bindings else None
         return nest.NestOp(
-            facts.name, facts.loops, Region(block), facts.block_loops, bindings, in_circle=facts.in_circle
-        )
+            facts.name, facts.loops, Region(block), facts.block_loops, bindings, in_circle=facts.in_circle,
+            interval=facts.interval,
+        )  # fmt: skip
 
     def _statement(self, statement: fact.Statement) -> Operation:
         values = self.values

@@ -184,7 +184,7 @@ def _layer(name: str) -> str:
 def designs(draw: st.DrawFn, module: ModuleOp, *, wide: bool = False) -> Design:
     """A legal design: any divisors, any order, weights on the chip or streamed, any kernels.
 
-    With `wide`, dims are padded, and operators are built of anything that Vitis has.
+    With `wide`, dims are padded, operators are built of anything that Vitis has, and iterations are any cycles apart.
     """
     graph = read_graph(module)
     operations, dims = graph.operations, Dims(graph)
@@ -212,7 +212,8 @@ def _kernels(draw: st.DrawFn, operation: TensorOp, trips: list[int], wide: bool)
         if len(known := implementations(library, name, 8 if name.endswith("i") else 32)) > 1 and draw(st.booleans()):
             some = draw(st.integers(0, 4))  # of the first implementation, all others of the second
             bindings[name] = mixture(some, *known[:2]) if some else draw(st.sampled_from(known))
-    return KernelDesign(tile, unroll, order, draw(st.sampled_from(["rom", "stream"])), bindings)
+    interval = draw(st.sampled_from([1, 3, 40])) if wide else 1
+    return KernelDesign(tile, unroll, order, draw(st.sampled_from(["rom", "stream"])), bindings, interval)
 
 
 def sizes_of(dims: Dims, number: int) -> list[int]:

@@ -61,9 +61,10 @@ def gemm_nest(
     order: tuple[int, int, int] = (0, 1, 2),
     kind: str = "int8",
     bindings: dict[str, str] | None = None,
+    interval: int = 1,
 ) -> nest.NestOp:
     """The compute nest of the product under a schedule."""
-    design = Design("u55c", 250.0, {"fc": KernelDesign(tile, unroll, order, bindings=bindings or {})})
+    design = Design("u55c", 250.0, {"fc": KernelDesign(tile, unroll, order, "rom", bindings or {}, interval)})
     lowered = lower(gemm_program(*shape, kind), design)
     return next(n for task, n in lowered.nests if task.sym_name.data == "fc")
 
@@ -76,5 +77,6 @@ def gemm_schedule(
     kind: str = "int8",
     library: tuple[str, float] = OPEN,
     bindings: dict[str, str] | None = None,
+    interval: int = 1,
 ) -> NestSchedule:
-    return schedule_nest(gemm_nest(shape, tile, unroll, order, kind, bindings), load_library(*library))
+    return schedule_nest(gemm_nest(shape, tile, unroll, order, kind, bindings, interval), load_library(*library))
