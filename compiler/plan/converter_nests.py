@@ -29,7 +29,7 @@ from penstock.compiler.plan.names import block_name
 from penstock.compiler.plan.regroup_nests import build_regroup
 
 BLOCKS = 2
-"""In a block channel: one is filled while the other is read."""
+"""In a block channel, where the design does not say: one is filled while the other is read."""
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,8 @@ class _Lowering:
         outputs = [[self.fifos[end] for end in made.ends()] for made in part.outputs]
         built = build_part(part.name, part.does, inputs, outputs, memories)
         if (block := built.block) is not None:
-            op = stream.BlocksOp(block.name, BlocksType.of(MemRefType(block.dtype, block.shape), BLOCKS))
+            count = self.design.fifo_depths.get(block.name, BLOCKS)
+            op = stream.BlocksOp(block.name, BlocksType.of(MemRefType(block.dtype, block.shape), count))
             self._outside(op, c_name(block.name), block)
         for inner in built.fifos:
             name = channel_inside(part.label, inner.name)

@@ -131,7 +131,7 @@ class Assembler:
             channels[name] = TaskChannel(name, "stream", depth, order.bits, lanes=prod(order.kind.element_shape))
         if piece.block is not None:
             name = renamed[piece.block.name] = block_name(part.name)
-            channels[name] = replace(piece.block, name=name)
+            channels[name] = replace(piece.block, name=name, depth=design.fifo_depths.get(name, BLOCKS))
         for inner in piece.fifos:
             name = renamed[inner.name] = channel_inside(part.label, inner.name)
             channels[name] = replace(inner, name=name, depth=design.fifo_depths.get(name, design.default_depth))

@@ -33,6 +33,7 @@ from penstock.dse.fifo import (
     roomy_or_slower,
     runs_through,
     safe_depths,
+    single_blocks,
     size_design,
     slower_tasks,
 )
@@ -312,7 +313,7 @@ class Evaluator:
         if network is not None and not runs_through(planned, self.platform, self.clock_mhz, depths):
             also = sized(planned)  # deep enough for either: deeper ones never harm
             depths, note = {name: max(depth, also.depths[name]) for name, depth in depths.items()}, note or also.note
-        depths |= {name: depth for name, depth in kept.items() if name in fifos}
+        depths |= {name: depth for name, depth in kept.items() if name in planned.channels}
         if kept and not runs_through(network or planned, self.platform, self.clock_mhz, depths):
             return evaluation
         again = self._with_times(self._model(evaluation.design.with_fifo_depths(depths), {}))
@@ -364,15 +365,14 @@ class Evaluator:
         elif not safe:
             held = depths_where_paths_meet(free.channels, depths, _room(self.may_use))
             depths, assumed = held, held != depths
+        depths = {**(single_blocks(free.channels) if self.goal.sizes_for_one else {}), **depths}
         figures = timing.with_area(free, network, depths)
         design = design.with_fifo_depths(depths)
         self.__dict__["_latest"] = (design, network, free)
-        limits: Resources = self.platform.limits
         cost = run_cost(network, self.platform, self.arithmetic_uj)
         dies: DieCheck = self.__dict__["_dies"]
-        shares, fullest = figures.resources.share_of(limits), dies.fullest(network, figures)
-        routing = routing_of(self.platform)
-        use = routing_use(network, routing) if routing is not None else None
+        shares, fullest = figures.resources.share_of(self.platform.limits), dies.fullest(network, figures)
+        use = routing_use(network, routing) if (routing := routing_of(self.platform)) is not None else None
         found = Evaluation(
             params, design, figures, shares, cost, self.goal, fullest, use, assumed=assumed, timed=False
         )  # fmt: skip

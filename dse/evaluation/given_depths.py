@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.platforms import Platform
-from penstock.dse.fifo import check_depths, safe_depths
+from penstock.dse.fifo import check_blocks, check_depths, safe_depths
 from penstock.profiling.model import ChannelFigures
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import simulate_design
@@ -22,15 +22,17 @@ def given_depths(
     prefetch_bits: int,
 ) -> dict[str, int]:
     """The safe depths, but those that are given. What is not safe whatever the times are is seen to run through."""
-    if unknown := sorted(set(given) - set(safe)):
+    blocks = {c.name: c.tokens for c in channels if c.kind == "block"}
+    if unknown := sorted(set(given) - {*safe, *blocks}):
         raise PenstockError(
             code="unknown-channel", what="there is no such FIFO in the design", where=f"fifo_depths.{unknown[0]}",
-            limit=f"{len(safe)} of them",
-            hint=nearest(unknown[0], sorted(safe), "check the names in the design record"),
+            limit=f"{len(safe)} of them, and {len(blocks)} channels of blocks",
+            hint=nearest(unknown[0], sorted({*safe, *blocks}), "check the names in the design record"),
         )  # fmt: skip
     depths = {**safe, **given}
     try:
         check_depths(channels, depths, prefetch_bits)
+        check_blocks(channels, depths)
     except PenstockError as unsafe:
         simulation = simulate_design(network.with_depths(depths), platform, clock_mhz)
         if simulation.deadlock is None:

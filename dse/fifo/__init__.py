@@ -5,7 +5,15 @@
 
 from penstock.dse.fifo.back_to_back import depths_back_to_back, roomy_or_slower
 from penstock.dse.fifo.cost import total_bits
-from penstock.dse.fifo.depths import LEAST_DEPTH, bridges, check_depths, prefetched, safe_depths
+from penstock.dse.fifo.depths import (
+    LEAST_DEPTH,
+    bridges,
+    check_blocks,
+    check_depths,
+    prefetched,
+    safe_depths,
+    single_blocks,
+)
 from penstock.dse.fifo.effort import Effort, SizingProgress
 from penstock.dse.fifo.equalise import CONSERVATIVE, NORMAL, equalised_depths, slower_tasks
 from penstock.dse.fifo.measure import MeasuredDepths, MeasureDepths
@@ -27,6 +35,7 @@ __all__ = [
     "Sizing",
     "SizingProgress",
     "bridges",
+    "check_blocks",
     "check_depths",
     "depths_back_to_back",
     "depths_where_paths_meet",
@@ -37,6 +46,7 @@ __all__ = [
     "prefetched",
     "safe_depths",
     "shrink",
+    "single_blocks",
     "size_design",
     "size_fifos",
     "slower_tasks",

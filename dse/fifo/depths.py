@@ -103,6 +103,21 @@ def _bridges(channels: tuple[tuple[str, str, str], ...]) -> frozenset[str]:
     return frozenset(name for name, *ends in channels if (pair := frozenset(ends)) in alone and pairs[pair] == 1)
 
 
+def single_blocks(channels: Iterable[ChannelFigures]) -> dict[str, int]:
+    """One block for each channel that hands over one a run: a second one would only wait for the next input."""
+    return {c.name: 1 for c in channels if c.kind == "block" and c.tokens == 1}
+
+
+def check_blocks(channels: Iterable[ChannelFigures], depths: Mapping[str, int]) -> None:
+    """Refuse a single block given by hand where the next of a run would have to wait for it."""
+    for channel in channels:
+        if channel.kind == "block" and channel.tokens > 1 and depths.get(channel.name, LEAST_DEPTH) < LEAST_DEPTH:
+            raise PenstockError(
+                code="unsafe-depth", what="a single block where a run hands over several", where=channel.name,
+                limit=f"{channel.tokens} blocks a run", hint=f"give it {LEAST_DEPTH}, or leave it to the tool",
+            )  # fmt: skip
+
+
 def check_depths(
     channels: Iterable[ChannelFigures], depths: Mapping[str, int], prefetch_bits: int = PREFETCH_BITS
 ) -> None:

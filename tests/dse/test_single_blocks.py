@@ -1,0 +1,89 @@
+"""Converters of one block, where a run hands over no more and the next input may wait."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import lower
+from penstock.compiler.pipeline.verify import make_inputs, verify_levels
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.objectives import Goal
+from penstock.profiling.simulated import simulate_design
+from tests.compiler.designs import Dense, build_network
+from tests.compiler.test_chain import check_csim
+
+BLOCK = "convert.fc0.relu.block"
+
+
+@cache
+def evaluator(*objectives: str) -> Evaluator:
+    program = build_network("int8", 4, 6, (Dense(8, False, False), Dense(4, False, False)), seed=3)
+    return Evaluator.create(program, "u55c", goal=Goal.of(objectives or ("latency",)))
+
+
+def designed(outside: int = 1) -> Design:
+    """A first layer by columns, or by halves of rows, and a second one by rows."""
+    by_columns = (1, 0) if outside else (0, 1)
+    rows = 4 if outside else 2
+    kernels = {
+        "fc0": KernelDesign((rows, 1, 6), (1, 1, 1), (*by_columns, 2)),
+        "fc0.relu": KernelDesign((rows, 1), (1, 1), by_columns),
+        "fc1": KernelDesign((1, 4, 8), (1, 1, 1), (0, 1, 2)),
+        "fc1.relu": KernelDesign((1, 4), (1, 1), (0, 1)),
+    }
+    return Design("u55c", 250.0, kernels)
+
+
+def block_of(evaluation: Evaluation) -> int:
+    return next(c.depth for c in evaluation.figures.channels if c.name == BLOCK)
+
+
+def ends(evaluation: Evaluation, frames: int) -> tuple[int, ...]:
+    one = evaluator()
+    network = one.assembler.network(evaluation.design)
+    return simulate_design(network, one.platform, one.clock_mhz, frames=frames).frame_ends
+
+
+def test_one_block_where_one_input_counts_and_costs_it_nothing() -> None:
+    usual = evaluator().tightened(evaluator().evaluate_design(designed()))
+    asked = evaluator("latency", "fifo_bits")
+    few = asked.tightened(asked.evaluate_design(designed()))
+    assert (block_of(usual), block_of(few)) == (2, 1)
+    assert few.design.fifo_depths[BLOCK] == 1
+    assert BLOCK not in usual.design.fifo_depths
+    assert ends(few, 1) == ends(usual, 1)
+    assert ends(few, 3)[-1] > ends(usual, 3)[-1], "the next input waits"
+    assert few.figures.resources.lut + few.figures.resources.bram18 <= (
+        usual.figures.resources.lut + usual.figures.resources.bram18
+    )
+
+
+def test_two_blocks_where_a_run_hands_over_several() -> None:
+    asked = evaluator("latency", "fifo_bits")
+    assert block_of(asked.tightened(asked.evaluate_design(designed(outside=0)))) == 2
+
+
+@pytest.mark.parametrize("outside", [0, 1])
+def test_the_record_decides_and_every_level_computes_the_same(outside: int, tmp_path: Path) -> None:
+    design = replace(designed(outside), fifo_depths={BLOCK: 1})
+    found = evaluator().evaluate_design(design)
+    assert block_of(found) == 1
+    assert evaluator().tightened(found, keep={BLOCK: 1}).design.fifo_depths[BLOCK] == 1
+    lowered = lower(evaluator().program, found.design)
+    assert "count: 1>" in str(lowered.stream)
+    for comparison in verify_levels(lowered, make_inputs(lowered, random_sets=1)):
+        assert comparison.equal, comparison
+    check_csim([lowered], tmp_path)
+
+
+@pytest.mark.parametrize("name", ["convert.fc1.block", "nowhere"])
+def test_blocks_that_are_none_are_named(name: str) -> None:
+    with pytest.raises(PenstockError, match=f"fifo_depths.{name}"):
+        evaluator().evaluate_design(replace(designed(), fifo_depths={name: 1}))
