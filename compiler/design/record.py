@@ -32,7 +32,8 @@ class KernelDesign:
     into steps and parallel lanes, `order` lists the dims of the tile loops from the outermost in.
     `weights` says where its parameters lie: on the chip, or in external memory, sent for every tile or once and kept.
     `bindings` says what an operator is built of where there is a choice: {"arith.addf": "fabric"}. Iterations are at
-    least `interval` cycles apart, so that a pipeline that stops as a whole holds few of them.
+    least `interval` cycles apart, so that a pipeline that stops as a whole holds few of them. What others have read of
+    the model's inputs long before is loaded for it once more (`reload`), not held.
     """
 
     tile: tuple[int, ...]
@@ -41,6 +42,7 @@ class KernelDesign:
     weights: WeightStore = "rom"
     bindings: Mapping[str, str] = field(default_factory=dict[str, str])
     interval: int = 1
+    reload: bool = False
 
     @property
     def lanes(self) -> int:
@@ -115,6 +117,8 @@ class Design:
                 del kernel["bindings"]
             if kernel["interval"] == 1:
                 del kernel["interval"]
+            if not kernel["reload"]:
+                del kernel["reload"]
         if self.prefetch_bits == PREFETCH_BITS:
             del document["prefetch_bits"]
         if self.stripes == 1:
@@ -213,7 +217,12 @@ def _kernel(document: Any, where: str) -> KernelDesign:
         if not isinstance(choice, str):
             raise _error(f"{where}.bindings.{operation}", f"{choice!r} is not the name of an implementation")
     interval = _positive(fields.get("interval", 1), f"{where}.interval", most=LONGEST_INTERVAL)
-    kernel = KernelDesign(**sizes, weights=fields.get("weights", "rom"), bindings=bindings, interval=interval)
+    if not isinstance(fields.get("reload", False), bool):
+        raise _error(f"{where}.reload", f"{fields['reload']!r} is neither true nor false")
+    kernel = KernelDesign(
+        **sizes, weights=fields.get("weights", "rom"), bindings=bindings, interval=interval,
+        reload=fields.get("reload", False),
+    )  # fmt: skip
     if not len(kernel.tile) == len(kernel.unroll) == len(kernel.order):
         raise _error(where, "tile, unroll and order differ in length", hint="give one number an iteration dim")
     if sorted(kernel.order) != list(range(len(kernel.order))):

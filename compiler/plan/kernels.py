@@ -37,6 +37,7 @@ from penstock.compiler.plan.parts import (
     Storing,
     Stream,
 )
+from penstock.compiler.plan.port_tasks import loads_straight
 from penstock.compiler.plan.value_orders import ValueOrders
 
 
@@ -72,6 +73,8 @@ class KernelPlanner:
     readers: dict[SSAValue, list[Order]] = field(default_factory=dict[SSAValue, list[Order]])
     paces: dict[SSAValue, float] = field(default_factory=dict[SSAValue, float])
     """The bits a cycle that the fastest reader of a tensor takes."""
+    again: dict[str, set[int]] = field(default_factory=dict[str, "set[int]"])
+    """The operands of a layer that are loaded for it once more."""
     orders: ValueOrders | None = None
     made: dict[SSAValue, Order] = field(default_factory=dict[SSAValue, Order])
     waiting: dict[tuple[SSAValue, Order], list[Stream]] = field(
@@ -94,6 +97,12 @@ class KernelPlanner:
                     self.readers.setdefault(value, []).append(order)
         for value, order in streamed.items():
             self._lay_out(value, order)
+        for value in self.frame.imports:
+            if orders := self.readers.get(value):
+                self._lay_out(value, orders[0])
+        for node in members:
+            if isinstance(node, TensorOp) and self.design.kernels[node.layer].reload:
+                self._reload(node)
         self._imports()
         for node, pairs in zip(members, wanted, strict=True):
             self._member(node, pairs)
@@ -107,10 +116,28 @@ class KernelPlanner:
         """A load for every tensor that comes from elsewhere."""
         for value in self.frame.imports:
             if orders := self.readers.get(value):
-                self._lay_out(value, orders[0])
                 name = f"{self.tensors.names[value]}{self.suffix}"
                 loaded = self._load(names.load_name(name), value, orders[0])
                 self._distribute(name, value, loaded, orders)
+
+    def _reload(self, node: TensorOp) -> None:
+        """Takes a layer from the readers of tensors that others read too, where one port can bring them once more.
+
+        Not of what the call before has left there, which this one may write.
+        """
+        fed = {*self.graph.fed.values()}
+        for position, (value, order) in enumerate(
+            zip(node.inputs, self.computing[node.layer].operands, strict=True)
+        ):  # fmt: skip
+            readers = self.readers.get(value, [])
+            if order is None or value not in self.frame.imports or value in self.params or value in fed:
+                continue
+            others = [*readers]
+            others.remove(order)
+            layout = self.tensors.layouts[value]
+            if others and layout and all(loads_straight(self.table.load(o, layout)) for o in (order, others[0])):
+                self.readers[value] = others
+                self.again.setdefault(node.layer, set()).add(position)
 
     # -- nodes of the graph
 
@@ -179,7 +206,7 @@ class KernelPlanner:
         ):  # fmt: skip
             if order is None:
                 kept.append(value)
-            elif value in self.params:
+            elif value in self.params or position in self.again.get(node.layer, ()):
                 streams.append(self._load(names.operand_load_name(node.layer, position), value, order))
             else:
                 streams.append(self.waiting[value, order].pop(0))

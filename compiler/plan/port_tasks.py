@@ -7,6 +7,8 @@ load that is held back holds back later ones on its port only, and nothing that 
 
 What is small enough to be fetched whole, ahead of its reader, passes before the large tensor that is wanted before it:
 else a layer's scales would come only when all weights of the product that they scale have passed.
+
+A tensor that is loaded more than once (`reload`) comes through the same port each time, whether that has others or not.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil, prod
 
+from xdsl.ir import SSAValue
+
 from penstock.compiler.design import PREFETCH_BITS, Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.names import Names
-from penstock.compiler.plan.parts import Computing, Loading, Part, Storing, Stream
+from penstock.compiler.plan.parts import Computing, Loading, Part, Storing, Stream, Transfer
 from penstock.compiler.platforms import Platform
 from penstock.compiler.scalars.number_types import type_bits
 
@@ -31,7 +35,7 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
     a port goes on when a tensor has passed, and one that no FIFO holds has when its reader has taken nearly all of it.
     Of inputs that follow each other, two such on one port take twice the time of one.
     """
-    if design.stripes == 1 or platform.has_array_arguments:
+    if platform.has_array_arguments:
         return
     memory = platform.fastest_memory
     count = design.stripes if memory is None else memory.ports
@@ -39,7 +43,7 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
     room = None if memory is None else memory.gigabytes * 1e9 / memory.ports
     for parts in kernels:
         wanted = _behind(parts)
-        loads = [part for part in parts if _shares(part, design.port_bits)]
+        loads = [part for part in parts if design.stripes > 1 and _shares(part, design.port_bits)]
         labels: dict[int, str] = {}
         following, filled = 0, [0.0] * count  # bits that each port brings so far
         striped = any(_stripes(part) > 1 for part in loads)
@@ -47,6 +51,9 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
         for turn, part in enumerate(_in_turn(loads, wanted, whole_bits(design.prefetch_bits, striped=striped))):
             assert isinstance(part.does, Loading)
             part.turn, stripes = turn, _stripes(part)
+            if before := next((one for one in loads if one.ports and one.tensors == part.tensors), None):
+                part.ports = before.ports
+                continue
             if part in together:
                 ports = [min(range(shared), key=filled.__getitem__)]
             elif together:
@@ -66,6 +73,24 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
                 if port not in labels:
                     labels[port] = names.take(f"port{port}")
             part.ports = tuple([labels[port] for port in ports])
+        _bring_again([part for part in parts if part not in loads], wanted, names)
+
+
+def _bring_again(loads: Sequence[Part], wanted: dict[Part, int], names: Names) -> None:
+    """A port task of its own for a tensor that is loaded more than once, and shares no port with others."""
+    loading: dict[SSAValue, list[Part]] = {}
+    for part in loads:
+        if isinstance(part.does, Loading) and loads_straight(part.does.transfer):
+            loading.setdefault(part.tensors[0], []).append(part)
+    for several in (parts for parts in loading.values() if len(parts) > 1):
+        port = names.take(f"{several[0].label}_again")
+        for turn, part in enumerate(sorted(several, key=lambda part: -_most_behind(part, wanted))):
+            part.ports, part.turn = (port,), turn
+
+
+def loads_straight(transfer: Transfer) -> bool:
+    """Whether a load is a process a bank that sends words on as they come, through no block before they leave it."""
+    return transfer.through is None or len(transfer.stripes) > 1
 
 
 def _together(loads: Sequence[Part], ports: int) -> tuple[set[Part], int]:
@@ -157,6 +182,5 @@ def _shares(part: Part, port_bits: int) -> bool:
     """Whether it loads whole words of a port straight into a stream."""
     if not isinstance(part.does, Loading) or (layout := part.does.transfer.layout) is None:
         return False
-    plain = part.does.transfer.through is None or layout.layout.stripes > 1
     bits = layout.layout.lanes_of_stripe * type_bits(part.does.transfer.stream.kind.dtype)
-    return plain and bits == 1 << (port_bits.bit_length() - 1)
+    return loads_straight(part.does.transfer) and bits == 1 << (port_bits.bit_length() - 1)

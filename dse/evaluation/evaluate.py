@@ -255,7 +255,7 @@ class Evaluator:
     def meaning(design: Design) -> Hashable:
         """What two designs of this space have in common exactly if they are the same: quicker than a digest."""
         kernels = [
-            (layer, k.tile, k.unroll, k.order, k.weights, k.interval, tuple(sorted(k.bindings.items())))
+            (layer, k.tile, k.unroll, k.order, k.weights, k.interval, k.reload, tuple(sorted(k.bindings.items())))
             for layer, k in design.kernels.items()
         ]
         sharing = (design.stripes, design.prefetch_bits, design.equalisation, design.mapping)

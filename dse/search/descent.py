@@ -18,7 +18,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.lanes.neighbours import follow
-from penstock.dse.search.outside import fed_otherwise, in_blocks, run_ahead, shared_out, striped
+from penstock.dse.search.outside import fed_otherwise, in_blocks, loaded_once, run_ahead, shared_out, striped
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.worth import PassedOver, State, Worth, rank_of
 from penstock.dse.space.external import STRIPES
@@ -53,6 +53,8 @@ _FOR_WHAT_DOES_NOT_FIT = 24
 _FEW_KERNELS = 12
 _PADDINGS_OF_MANY = 16
 _A_FEW_WALKS = 16
+
+_FED = (shared_out, run_ahead, striped, loaded_once)
 
 _Moves = Callable[[Evaluation], Iterable[State]]
 
@@ -163,7 +165,7 @@ class _Descent:
     def _descend(self, best: Evaluation, rounds: int, *, anchored: bool = True) -> Evaluation:
         whole: list[_Moves] = [
             self._capped, lambda best: self._other_multipliers(best.params),
-            *(lambda best, moves=moves: moves(self.choices, best.params) for moves in (shared_out, run_ahead, striped)),
+            *(lambda best, moves=moves: moves(self.choices, best.params) for moves in _FED),
             lambda best: [{**best.params, **self.fitting.streamed_first()}], self._regrouped,
             lambda best: in_blocks(self.choices, best.params),
         ]  # fmt: skip

@@ -9,6 +9,7 @@ from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.search.worth import State
 from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import IN_TURN, ROWS
+from penstock.dse.space.reloading import RELOAD
 from penstock.dse.space.tiling import Choices, Value
 
 _FARTHER = 3
@@ -29,6 +30,11 @@ def run_ahead(choices: Choices, params: Mapping[str, Value], *, far: bool = Fals
 def striped(choices: Choices, params: Mapping[str, Value]) -> Iterator[State]:
     """Tensors over half as many banks, or twice as many: what is joined of fewer needs fewer lanes and wires."""
     yield from ({**params, STRIPES: n} for n in _around(choices, params, STRIPES) if n != params[STRIPES])
+
+
+def loaded_once(choices: Choices, params: Mapping[str, Value]) -> Iterator[State]:
+    """Inputs that late readers wait for on the chip, or that are loaded once more for these."""
+    yield from ({**params, RELOAD: again} for again in choices.get(RELOAD, ()) if again != params.get(RELOAD))
 
 
 def in_blocks(choices: Choices, params: Mapping[str, Value]) -> Iterator[State]:

@@ -10,6 +10,8 @@ from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.design import PREFETCH_BITS, Design, WeightStore
 from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.platforms import Platform
+from penstock.dse.space.options import TilingOptions
+from penstock.dse.space.reloading import reload_choices, reloaded
 
 STRIPES, PREFETCH = "stripes", "prefetch_kib"
 _BITS_PER_KIB = 8 * 1024
@@ -19,27 +21,31 @@ _AHEAD = (0, PREFETCH_BITS // _BITS_PER_KIB, 128, 256, 512, 1024, 2048, 4096, 81
 """From what covers an access to memory up to whole weights of a large layer."""
 
 
-def external_choices(graph: Graph, platform: Platform, weights: WeightStore) -> dict[str, tuple[int, ...]]:
-    """Parameters where much is streamed from a memory that has several banks.
+def external_choices(
+    graph: Graph, platform: Platform, weights: WeightStore, options: TilingOptions
+) -> dict[str, tuple[int, ...]]:
+    """Parameters where much is streamed from a memory that has several banks, and whether inputs come once more.
 
     It may be weights, or inputs: those of layers that share an accelerator enter as such.
     """
     memory, inputs = platform.fastest_memory, [a for a in graph.arguments if not graph.is_param(a)]
+    again = reload_choices(options, graph, platform)
     if memory is None or memory.ports < 2 or platform.has_array_arguments:
-        return {}
+        return again
     few = sum(tensor_bits(value) for value in inputs) <= _QUICKLY_BROUGHT * memory.port_bits
     if weights != "stream" and few and fit_on_chip(inputs, platform):
-        return {}
-    return {STRIPES: tuple([1 << n for n in range(memory.ports.bit_length())]), PREFETCH: _AHEAD}
+        return again
+    return {STRIPES: tuple([1 << n for n in range(memory.ports.bit_length())]), PREFETCH: _AHEAD, **again}
 
 
 def external_defaults(choices: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
     """All banks, since a tensor takes no more of them than its reader asks for; little ahead."""
-    return {STRIPES: choices[STRIPES][-1], PREFETCH: _AHEAD[1]} if choices else {}
+    return {STRIPES: choices[STRIPES][-1], PREFETCH: _AHEAD[1]} if STRIPES in choices else {}
 
 
-def with_external(design: Design, settings: Mapping[str, int | str | bool]) -> Design:
+def with_external(design: Design, settings: Mapping[str, int | str | bool], graph: Graph) -> Design:
     """The design with what a setting says of external memory."""
+    design = reloaded(design, settings, graph)
     if STRIPES not in settings:
         return design
     return replace(design, stripes=int(settings[STRIPES]), prefetch_bits=int(settings[PREFETCH]) * _BITS_PER_KIB)

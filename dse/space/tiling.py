@@ -314,7 +314,7 @@ class TilingSpace:
 
     def _record(self, kernels: Mapping[str, KernelDesign], settings: Mapping[str, Value]) -> Design:
         made = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
-        return equalised(with_external(made, settings), settings, self.options)
+        return equalised(with_external(made, settings, self.graph), settings, self.options)
 
     def _grouped(self, design: Design, sizes: Mapping[int, int], settings: Mapping[str, Value]) -> Design:
         if settings.get("fusion", FUSED) == FUSED:
@@ -345,7 +345,7 @@ class TilingSpace:
 
     @cached_property
     def _external(self) -> Mapping[str, tuple[int, ...]]:
-        return external_choices(self.graph, self.platform, self.weights)
+        return external_choices(self.graph, self.platform, self.weights, self.options)
 
     @cached_property
     def _of_paced(self) -> Mapping[str, tuple[Value, ...]]:

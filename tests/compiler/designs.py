@@ -184,7 +184,8 @@ def _layer(name: str) -> str:
 def designs(draw: st.DrawFn, module: ModuleOp, *, wide: bool = False) -> Design:
     """A legal design: any divisors, any order, weights on the chip or streamed, any kernels.
 
-    With `wide`, dims are padded, operators are built of anything that Vitis has, and iterations are any cycles apart.
+    With `wide`, dims are padded, operators are built of anything that Vitis has, and iterations are any cycles apart,
+    and inputs are loaded once more.
     """
     graph = read_graph(module)
     operations, dims = graph.operations, Dims(graph)
@@ -213,7 +214,8 @@ def _kernels(draw: st.DrawFn, operation: TensorOp, trips: list[int], wide: bool)
             some = draw(st.integers(0, 4))  # of the first implementation, all others of the second
             bindings[name] = mixture(some, *known[:2]) if some else draw(st.sampled_from(known))
     interval = draw(st.sampled_from([1, 3, 40])) if wide else 1
-    return KernelDesign(tile, unroll, order, draw(st.sampled_from(["rom", "stream"])), bindings, interval)
+    reload = draw(st.booleans()) if wide else False
+    return KernelDesign(tile, unroll, order, draw(st.sampled_from(["rom", "stream"])), bindings, interval, reload)
 
 
 def sizes_of(dims: Dims, number: int) -> list[int]:

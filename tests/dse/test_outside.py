@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from penstock.dse.lanes.binding import MULTIPLIERS
-from penstock.dse.search.outside import fed_otherwise, run_ahead, shared_out, striped
+from penstock.dse.search.outside import fed_otherwise, loaded_once, run_ahead, shared_out, striped
 from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import IN_TURN
+from penstock.dse.space.reloading import RELOAD
 from penstock.dse.space.tiling import Choices, Value
 
 CHOICES: Choices = {
@@ -50,3 +51,9 @@ def test_loads_run_ahead_by_a_little_or_by_far() -> None:
     assert [state[PREFETCH] for state in run_ahead(CHOICES, HERE)] == [16, 256]
     assert [state[PREFETCH] for state in run_ahead(CHOICES, HERE, far=True)] == [0, 16, 256, 512, 1024]
     assert [state[IN_TURN] for state in shared_out(CHOICES, HERE)] == [False]
+
+
+def test_inputs_are_loaded_once_or_once_more_where_that_is_asked() -> None:
+    asked = {**CHOICES, RELOAD: (True, False)}
+    assert [state[RELOAD] for state in loaded_once(asked, {**HERE, RELOAD: True})] == [False]
+    assert list(loaded_once(CHOICES, HERE)) == []
