@@ -16,6 +16,8 @@ from penstock.compiler.analysis.loops import LoopPlan
 from penstock.compiler.design import LONGEST_INTERVAL, KernelDesign
 from penstock.dse.lanes.neighbours import leader_of
 
+_FEW = 4
+
 
 def spread_out(
     kernels: Mapping[str, KernelDesign],
@@ -36,7 +38,11 @@ def spread_out(
 def _apart(
     op: TensorOp, trips: Sequence[int], root: TensorOp, summed: Sequence[int], kernels: Mapping[str, KernelDesign]
 ) -> int:
-    """Cycles of the sum for each number that leaves it; of such as leave together, all are done in that time."""
+    """Cycles of the sum for each number that leaves it.
+
+    Of numbers that leave together the last is late by the time of all. Where that happens a few times a run, all are
+    done in the time of one.
+    """
     own, theirs = kernels[op.layer], kernels[root.layer]
     steps = LoopPlan.of(root.layer, summed, root.iterators, theirs.tile, theirs.unroll, theirs.order).steps
     sums = [place for place, step in enumerate(steps) if step.dim in root.reductions]
@@ -46,7 +52,8 @@ def _apart(
     if mine == 1:
         return 1
     at_once = max(1, together * mine // results)
-    return prod(step.trip for step in steps) // (mine * at_once)
+    apart = prod(step.trip for step in steps) // mine
+    return apart if mine > _FEW * at_once else apart // at_once
 
 
 def _repeated(graph: Graph) -> set[str]:

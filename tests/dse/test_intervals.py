@@ -18,11 +18,13 @@ from penstock.compiler.schedule import load_library
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.lanes.intervals import spread_out
 from tests.compiler.test_hls import emitted
 from tests.schedule.gemms import OPEN, VITIS_300, gemm_schedule
 
 MODEL = f"{Path(__file__).parent / 'normed.py'}:model"
 FACTORS, SCALED, ROWS = "norm.rsqrt", "norm.mul_2", 48
+WIDE = 128
 
 
 @cache
@@ -55,9 +57,21 @@ def waiting(evaluation: Evaluation) -> int:
 def test_only_what_makes_one_number_a_row_is_spread_out() -> None:
     kernels = found().design.kernels
     total = kernels["norm.sum"]
-    together, row = total.tile[0] // total.unroll[0], total.tile[1] // total.unroll[1]
-    assert together > 1, "several rows are summed in turn, and leave together"
-    assert {name: k.interval for name, k in kernels.items() if k.interval > 1} == {FACTORS: row // together}
+    assert total.tile[0] // total.unroll[0] > 1, "several rows are summed in turn, and leave together"
+    assert {name: k.interval for name, k in kernels.items() if k.interval > 1} == {FACTORS: WIDE // total.unroll[1]}
+
+
+@pytest.mark.parametrize(("rows", "interval"), [(4, WIDE), (8, WIDE), (16, WIDE // 16), (48, WIDE // 48)])
+def test_of_many_that_leave_together_a_few_times_a_run_all_are_done_in_the_time_of_one(
+    rows: int, interval: int
+) -> None:
+    graph = evaluator().space.graph
+    kernels = {
+        op.layer: KernelDesign(op.trips, (1,) * len(op.trips), tuple(range(len(op.trips)))) for op in graph.operations
+    }
+    kernels["norm.sum"] = KernelDesign((rows, WIDE), (1, 1), (0, 1))
+    assert spread_out(kernels, graph, lambda op: op.trips)[FACTORS].interval == interval
+    assert spread_out(kernels, graph, lambda op: op.trips, {FACTORS})[FACTORS].interval == 1, "decided by hand"
 
 
 def test_fewer_rows_wait_and_the_run_is_no_longer() -> None:
