@@ -21,9 +21,9 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.layers import Layers
-from penstock.compiler.lengths import ModelLengths
 from penstock.compiler.mesh_record import FILE as MESH_FILE
 from penstock.compiler.mesh_record import MeshRecord
+from penstock.compiler.model_lengths import ModelLengths
 from penstock.compiler.places import FILE as PLACES_FILE
 from penstock.compiler.places import WrittenPlace, load_places, save_places
 from penstock.compiler.state import KeptState, load_states, save_states

@@ -26,7 +26,8 @@ from penstock.compiler.frontend.given_tensors import in_float32
 from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import load_model
-from penstock.compiler.lengths import Count, Length, LengthSample, ModelLengths
+from penstock.compiler.lengths import Count, Length
+from penstock.compiler.model_lengths import LengthSample, ModelLengths
 from penstock.compiler.program import Program
 from penstock.compiler.reference import ModelReference, with_sizes
 from penstock.compiler.transforms.canonicalise import simplify

@@ -18,7 +18,8 @@ from penstock.compiler.dialects.nest import NestOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.lengths import import_lengths
 from penstock.compiler.interpreter import linalg as linalg_interpreter
-from penstock.compiler.lengths import Count, Length, ModelLengths
+from penstock.compiler.lengths import Count, Length
+from penstock.compiler.model_lengths import ModelLengths
 from penstock.compiler.pipeline import Lowered, lower, prepare
 from penstock.compiler.pipeline.lower import at_lengths
 from penstock.compiler.pipeline.verify import compare, make_inputs
@@ -93,7 +94,8 @@ def test_lanes_that_do_not_fit_every_length_are_refused_by_layer() -> None:
     kernels = {name: replace(k, tile=(3, *k.tile[1:]), unroll=(3, *k.unroll[1:])) for name, k in start.kernels.items()}
     with pytest.raises(PenstockError) as raised:
         lower(program, replace(start, kernels=kernels))
-    assert raised.value.code == "length-unsupported"
+    assert raised.value.code == "bad-design"
+    assert raised.value.where.startswith("fc0")
 
 
 @pytest.fixture(scope="module")

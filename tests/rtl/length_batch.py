@@ -16,7 +16,8 @@ from penstock.compiler.backend.rtl.emit import emit_rtl
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.stream import LENGTHS
 from penstock.compiler.frontend.context import make_context
-from penstock.compiler.lengths import Count, Length, ModelLengths, Sizes
+from penstock.compiler.lengths import Count, Length, Sizes
+from penstock.compiler.model_lengths import ModelLengths
 from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.pipeline.lower import at_lengths
 from penstock.compiler.pipeline.verify import make_inputs

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from penstock.compiler.analysis.nests import extents_of
+from penstock.compiler.analysis.extents import extents_of
 from penstock.compiler.backend.rtl.length_numbers import LengthNumbers, LengthSignals
 from penstock.compiler.backend.rtl.lines import SvLines
 from penstock.compiler.backend.rtl.loops import Loops

@@ -9,7 +9,7 @@ from typing import TypeGuard
 from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.analysis.banks import Geometry, accesses_of
-from penstock.compiler.analysis.nests import extents_of
+from penstock.compiler.analysis.extents import extents_of
 from penstock.compiler.arrays import Array
 from penstock.compiler.backend.rtl.handshake import write_signals
 from penstock.compiler.backend.rtl.length_numbers import LengthSignals, met_lengths
