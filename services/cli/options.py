@@ -132,6 +132,12 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
         f"{'PyTorch  ' if pytorch.reference == 'PyTorch' else 'reference'}   largest difference "
         f"{_number(pytorch.max_abs_error)}, tolerance {_number(pytorch.tolerance)} {_tag(pytorch.evidence)}",
     ]
+    if (by := timing.lengths) is not None:
+        first, last = (
+            f"{one.latency_cycles:,} cycles at {', '.join(f'{name}={n}' for name, n in one.sizes.items())}"
+            for one in (by.runs[0], by.runs[-1])
+        )
+        lines.insert(2, f"by length   {first}, {last}, simulated {by.said} {_tag(by.evidence)}")
     if report.design.elements:
         shared = len(report.design.elements)
         count = sum(len(one.instances) for one in report.design.elements)

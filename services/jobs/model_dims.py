@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.lengths import parse_lengths
@@ -11,6 +11,9 @@ from penstock.compiler.reference import parse_reference, with_sizes
 from penstock.compiler.zoo._declared import declared_options
 from penstock.db.schema.records import Model
 from penstock.services.jobs.refused import RefusedError
+
+if TYPE_CHECKING:
+    from penstock.compiler.program import Program
 
 _TAKING = ("python", "onnx", "zoo", "library")
 
@@ -33,6 +36,14 @@ def check_dims(model: Model, options: Mapping[str, Any]) -> None:
                 f"{model.name} has no option {unknown!r}", "its options: " + ", ".join(known),
                 nearest(unknown, known, "name one that sizes its inputs"),
             )  # fmt: skip
+
+
+def lengths_note(program: Program) -> tuple[str, ...]:
+    """What the figures of a model are of whose sizes each call says."""
+    if program.lengths is None:
+        return ()
+    said = " and ".join(map(str, program.lengths.lengths))
+    return (f"Each call says {said}: shapes and figures are those of the largest, where no other size is named.",)
 
 
 def _refused(what: str, limit: str, hint: str) -> RefusedError:

@@ -35,6 +35,7 @@ from penstock.services.jobs.describe import (
 )
 from penstock.services.jobs.explanation import EXPLAINING
 from penstock.services.jobs.link import LinkBench, Target, failed_link, link_for_card
+from penstock.services.jobs.model_dims import lengths_note
 from penstock.services.jobs.scheduled import Scheduled
 from penstock.services.jobs.tensors import describe_banks, describe_tensors
 
@@ -167,6 +168,7 @@ def make_report(
         left_out=tuple(making.left_out),
         notes=(
             *program.notes,
+            *lengths_note(program),
             "Latency is of one input at a time; the interval is what streaming many inputs gives.",
             *([_no_bitstream(board)] if board is None or board.info.path is None else []),
             *([fallback] if fallback else []),

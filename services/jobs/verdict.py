@@ -25,6 +25,7 @@ from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.least_room import check_room
 from penstock.services.jobs.model import check_reference
+from penstock.services.jobs.model_dims import lengths_note
 
 _MOST_READ = 1 << 26
 """Parameters whose numbers are looked at in passing; of larger models only the shapes are, and a note says so."""
@@ -78,7 +79,7 @@ def judge(
             size = size.model_copy(update=_tables(canonical))
         found = found.model_copy(update={"size": size, "accelerator": _operations(graph, errors)})
         estimate = _estimate(evaluator)
-        notes = (*program.notes, *_notes(estimate, platform, quantize))
+        notes = (*program.notes, *lengths_note(program), *_notes(estimate, platform, quantize))
         found = found.model_copy(update={"estimate": estimate, "notes": notes, "compiles": True})
     except PenstockError as error:
         found = found.model_copy(update={"refusals": tuple(_refusal(e) for e in (error, *error.others))})

@@ -94,7 +94,7 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
         ({"dims": ["seq"]}, "invalid-request", "body.dims", ("no range of lengths", "seq=1..64")),
         ({"dims": ["seq=8..4"]}, "invalid-request", "body.dims", ("8 is not below 4",)),
         ({"dims": ["seq=1..4", "seq=1..8"]}, "invalid-request", "body.dims", ("given twice",)),
-        ({"dims": ["seq=1..8"]}, "bad-length", "body.dims", ("digits_mlp has no option 'seq'",)),
+        ({"dims": ["seq=1..8"]}, "bad-length", "body.dims", ("mlp has no option 'seq'",)),
         ({"name": "a\x00b"}, "invalid-request", "body.name", ("control character",)),
         ({"name": "x" * 201}, "invalid-request", "body.name", ("200",)),
         ({"platform": "\x00"}, "invalid-request", "body.platform", ("control character",)),

@@ -142,7 +142,9 @@ def test_a_large_model_is_looked_at_without_its_weights(capsys: pytest.CaptureFi
 
 def test_a_model_whose_sizes_each_call_says_is_looked_at_at_the_largest(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["check", "zoo:mlp?inputs=4&hidden=3", "--dim", "batch=2..8", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["inputs"][0]["shape"] == [8, 4]
+    found = json.loads(capsys.readouterr().out)
+    assert found["inputs"][0]["shape"] == [8, 4]
+    assert any("Each call says batch=2..8" in note for note in found["notes"])
 
 
 @pytest.mark.parametrize(
