@@ -135,7 +135,7 @@ def _known_ranges(texts: list[str]) -> list[str]:
         raise refused(error) from None
 
 
-Dims = Annotated[
+SizeRanges = Annotated[
     list[Annotated[PlainText, Field(max_length=120)]],
     Field(
         max_length=MOST_DIMS,
@@ -187,7 +187,7 @@ class RunOptions(RequestBody):
         ),
     ] = Field(None, description="w8a8: 8-bit weights and activations; w4a8: 4-bit weights; null: as the model is")
     dims: Annotated[
-        Dims,
+        SizeRanges,
         Said(
             "a size that each call says, as seq=1..64, or seq=16..64/16 in steps; may be repeated",
             (COMPILE, EXPLORE, SUBMIT, CHECK, SPACE),

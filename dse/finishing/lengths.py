@@ -20,7 +20,6 @@ from penstock.dse.fifo import size_design
 from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.simulated import outlook_of, simulate_design
 
-Sizes = Mapping[str, int]
 MOST_SIMULATED, SAMPLED = 64, 9
 """Of so many sizes all are simulated, of more the ends and some between."""
 _MOST_EVENTS = 50_000_000
@@ -31,7 +30,7 @@ _MOST_EVENTS = 50_000_000
 class LengthRun:
     """A simulated run at some sizes: when it ends, and when it would if no FIFO were ever full."""
 
-    sizes: Sizes
+    sizes: Mapping[str, int]
     latency: int
     unbounded: int
 
@@ -53,21 +52,21 @@ class AtLengths:
         return f"simulated at {'all ' if every else f'{len(self.runs)} of '}{self.count:,} lengths"
 
 
-def networks_of(lowered: Lowered, platform: Platform) -> Callable[[Sizes], TaskNetwork]:
+def networks_of(lowered: Lowered, platform: Platform) -> Callable[[Mapping[str, int]], TaskNetwork]:
     """The scheduled design as it works at some sizes."""
     known = lowered.program.lengths
     assert known is not None, "the design does one size"
     steps = {length.name: length.step for length in known.lengths}
     library = load_library(platform.operators, platform.check_clock(lowered.design.clock_mhz))
 
-    def network_at(sizes: Sizes) -> TaskNetwork:
+    def network_at(sizes: Mapping[str, int]) -> TaskNetwork:
         one = at_steps(lowered.stream, {name: size // steps[name] for name, size in sizes.items()})
         return network_of(replace(lowered, stream=one).top, library)
 
     return network_at
 
 
-def sizes_to_simulate(lengths: Sequence[Length], events: int) -> tuple[list[Sizes], int]:
+def sizes_to_simulate(lengths: Sequence[Length], events: int) -> tuple[list[Mapping[str, int]], int]:
     """The smallest first, and how many there are; `events` is how long one simulation takes at the largest."""
     ranges = [range(one.least, one.most + 1) for one in lengths]
     count = prod(map(len, ranges))

@@ -16,12 +16,12 @@ from penstock.services.run_options import (
     LONGEST_NAME,
     MOST_TRIALS,
     NAME_PATTERN,
-    Dims,
     PlainText,
     PlatformName,
     QuantisationName,
     RequestBody,
     RunOptions,
+    SizeRanges,
 )
 
 RunStateName = Literal["queued", "running", "failing", "cancelling", "succeeded", "failed", "cancelled"]
@@ -54,7 +54,7 @@ class NewCheck(RequestBody):
     quantize: QuantisationName | None = Field(
         None, description="w8a8: as with 8-bit weights and activations; w4a8: 4-bit weights"
     )
-    dims: Dims = Field(default_factory=list[str])
+    dims: SizeRanges = Field(default_factory=list[str])
 
 
 class MoreTrials(RequestBody):
