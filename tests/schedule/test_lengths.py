@@ -8,14 +8,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir.affine import AffineMap
 from xdsl.parser import Parser
 
 from penstock.compiler.analysis.extents import Extents
 from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.nest import GuardAttr, Loop, Term
-from penstock.compiler.dialects.stream import TopOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.lengths import Count, Length
@@ -23,6 +21,7 @@ from penstock.compiler.schedule import load_library
 from penstock.compiler.schedule.carried import reuse_distance
 from penstock.compiler.transforms.merge_lengths import at_steps, merge_lengths
 from penstock.profiling.network import network_of
+from tests.schedule.sums import sums, sums_of, top
 
 SEQ = Length("seq", 1, 5)
 COUNTS = st.builds(lambda factor, offset: Count.of({"seq": factor}, offset), st.integers(1, 2), st.integers(0, 2))
@@ -91,43 +90,6 @@ def test_the_distance_of_a_dependence_is_that_of_the_length_where_it_is_least_or
         assert distance is None or (found is not None and found <= distance)
 
 
-LENGTHS = " attributes {lengths = #nest.lengths<seq: LOW to 16>}"
-SUMS = """builtin.module {
-  stream.top "sums" takes ["x", "y", "lengths"] as ["input", "output", "lengths"] lying [unit, unit, unit]LENGTHS {
-  ^bb0(%x: memref<4x16xf32>, %y: memref<16xf32>, %lengths: memref<1xi32>):
-    stream.task "sum" of "sum" group 0 {
-      %acc = stream.buffer "acc" : memref<16xf32>
-      nest.nest "compute" <r: 4, c: 16 as seq> {
-        %a = nest.load %x at (d0, d1) -> (d0, d1) : memref<4x16xf32> -> vector<1x1xf32>
-        %old = nest.load %acc at (d0, d1) -> (d1) : memref<16xf32> -> vector<1xf32>
-        %zero = nest.constant 0.0 : f32 -> vector<1xf32>
-        %start = nest.select %zero else %old when <d0 eq 0> : vector<1xf32>
-        %new = nest.map %a, %start lanes [(d0) -> (0, d0), (d0) -> (d0)]
-            : vector<1x1xf32>, vector<1xf32> -> vector<1xf32> {
-        ^bb1(%p: f32, %q: f32):
-          %s = arith.addf %p, %q : f32
-          nest.yield %s : f32
-        }
-        nest.store %new to %acc at (d0, d1) -> (d1) : vector<1xf32> to memref<16xf32>
-        nest.store %new to %y at (d0, d1) -> (d1) when <d0 eq 3> : vector<1xf32> to memref<16xf32>
-      }
-    }
-  }
-}
-"""
-
-
-def sums(low: int) -> ModuleOp:
-    """Sums over an outer loop, kept for as many columns as a call says."""
-    module = Parser(make_context(), SUMS.replace("LENGTHS", LENGTHS.replace("LOW", str(low)))).parse_module()
-    module.verify()
-    return module
-
-
-def top(module: ModuleOp) -> TopOp:
-    return next(op for op in module.ops if isinstance(op, TopOp))
-
-
 def test_a_partial_sum_that_comes_back_sooner_at_short_lengths_slows_all_of_them() -> None:
     """One pipeline does all lengths, so that its interval is that of the shortest."""
     library = load_library("open-ecp5", 100.0)
@@ -152,8 +114,7 @@ def test_a_length_that_was_fixed_is_still_known_in_the_text() -> None:
 
 def test_a_loop_that_might_not_turn_is_refused() -> None:
     trips, lengths = (14, 13, 6), (Length("seq", 2, 16),)
-    texts = [SUMS.replace("16 as seq", str(n)).replace("LENGTHS", "") for n in trips]
-    modules = [Parser(make_context(), text).parse_module() for text in texts]
+    modules = [sums_of(n) for n in trips]
     steps = [{"seq": n + 2} for n in trips]
     with pytest.raises(PenstockError, match="loop c turns seq - 2 times, which may be none") as caught:
         merge_lengths(modules, steps, lengths, "sums")
