@@ -7,12 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
+from xdsl.parser import Parser
 
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.backend.rtl.emit import emit_rtl
+from penstock.compiler.backend.rtl.hazards import SharedUse, check_order
 from penstock.compiler.design import Design, KernelDesign
-from penstock.compiler.dialects import stream
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.context import make_context
 from penstock.compiler.interpreter.stream import run_part
 from penstock.compiler.lengths import Length
 from penstock.compiler.program import Program
@@ -150,3 +155,37 @@ def test_stalls_change_no_bit_at_any_length() -> None:
         assert target.channel is not None
         got, meant = run.outputs[target.name].reshape(-1), wanted[number // 3][target.channel].reshape(-1)
         assert np.array_equal(bits_of(got), bits_of(meant))
+
+
+AGAIN = """builtin.module {
+  stream.top "again" takes ["y", "lengths"] as ["output", "lengths"] lying [unit, unit]
+      attributes {lengths = #nest.lengths<seq: LOW to 16>} {
+  ^bb0(%y: memref<16xi32>, %lengths: memref<1xi32>):
+    stream.task "again" of "again" group 0 {
+      %kept = stream.buffer "kept" : memref<16xi32>
+      nest.nest "compute" <r: 4, c: 16 as seq> {
+        %new = nest.constant 3 : i32 -> vector<1xi32>
+        nest.store %new to %kept at (d0, d1) -> (d1) : vector<1xi32> to memref<16xi32>
+        %old = nest.load %kept at (d0, d1) -> (d1) : memref<16xi32> -> vector<1xi32>
+        nest.store %old to %y at (d0, d1) -> (d1) : vector<1xi32> to memref<16xi32>
+      }
+    }
+  }
+}
+"""
+
+
+def test_an_order_that_only_long_lengths_keep_is_refused_with_the_way_out() -> None:
+    """A word is loaded four cycles after its store; two columns later the next row has stored there again."""
+    for low, refused in ((4, False), (2, True)):
+        module = Parser(make_context(), AGAIN.replace("LOW", str(low))).parse_module()
+        (op,) = (op for op in module.walk() if isinstance(op, nest.NestOp))
+        _, store, load, _ = op.body.block.ops
+        assert isinstance(store, nest.StoreOp)
+        assert isinstance(load, nest.LoadOp)
+        uses = SharedUse(op, load, 5, 1, 0, "again.compute"), [SharedUse(op, store, 1, 1, 0, "again.compute")]
+        if not refused:
+            check_order(*uses, "kept")
+            continue
+        with pytest.raises(PenstockError, match="stored again 2 cycles before its load, at the shortest lengths"):
+            check_order(*uses, "kept")

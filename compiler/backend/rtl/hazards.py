@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from penstock.compiler.analysis.extents import extents_of
+from penstock.compiler.analysis.extents import Extents, extents_of
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.errors import PenstockError
@@ -72,9 +72,14 @@ def _forwards(load: SharedUse, store: SharedUse, name: str) -> bool:
         raise _refusal(load, name, f"a word is stored {-late} stages before the same iteration loads what it was")
     if late < 0:
         lanes = tuple(vector_type(load.op.result).get_shape())
-        distance = reuse_distance(store.op.address.data, load.op.address.data, lanes, extents_of(load.nest))
+        addresses, extents = (store.op.address.data, load.op.address.data), extents_of(load.nest)
+        distance = reuse_distance(*addresses, lanes, extents)
         if distance is not None and -late > load.ii * distance:
-            raise _refusal(load, name, f"a word is stored again {-late - load.ii * distance} cycles before its load")
+            limit = f"a word is stored again {-late - load.ii * distance} cycles before its load"
+            at_most = reuse_distance(*addresses, lanes, Extents.of_trips(extents.most))
+            if at_most is None or -late <= load.ii * at_most:
+                limit += ", at the shortest lengths; a longer least one of --dim is possible"
+            raise _refusal(load, name, limit)
     if late == 0:
         return stored_first
     return late > 0 and load.held and late % load.ii == 0
