@@ -4,7 +4,8 @@ Each row is searched as `penstock explore --quantize w8a8 --objective throughput
 published papers name networks without their frames, so ours are chosen, and the work of a frame need not be theirs.
 HIDA's throughput, efficiency and DSPs at 200 MHz say how many products its frames take; for ResNet-18 that is 2.17 G,
 where the network has 1.81 G at 224 pixels. Compare `dsp_efficiency_pct`, and frames a second only beside `macs`.
-HIDA's MLP is not described either: a made-up one stands for it.
+HIDA's MLP is not described either: a made-up one stands for it. `dsp_efficiency_pct` is products a DSP and cycle, so a
+pair of int8 products in a DSP makes it up to 200, and `multipliers` of fabric, which take LUTs instead, any figure.
 
 A row of Stream-HLS is one of its two CNN blocks beside one of its designs, under the DSPs and LUTs of that one: as the
 rows of `bench kernels` that are called rivals, on the same bare device, for the latency of one frame.
@@ -31,6 +32,7 @@ from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.rungs import Bench, Ranked, rank
 from penstock.dse.rungs.history import FolderHistory
 from penstock.dse.search.explore import explore
@@ -164,5 +166,5 @@ def _figures(network: Network, evaluator: Evaluator, ranked: Ranked) -> Mapping[
         "macs": macs, "dsp": used.dsp, "dsp_efficiency_pct": round(efficiency, 1),
         "on_chip_bits": used.bram18 * BRAM_BITS + used.uram * URAM_BITS, "lut": used.lut,
         "clock_mhz": clock, "feasible": best.feasible, "ahead": best.feasible and ahead, "evidence": evidence,
-        "binding_resource": best.binding_resource,
+        "binding_resource": best.binding_resource, "multipliers": str(best.params.get(MULTIPLIERS, "dsp")),
     }  # fmt: skip
