@@ -110,7 +110,6 @@ def unsupported(place: list[Any], what: str, instead: str) -> PenstockError:
 INSTEAD = {
     "goto statement": "write loops and conditions",
     "switch statement": "write if ... else",
-    "break of a loop around others": "let the loop run to its end, and do nothing once a flag is set",
     "continue statement in a do loop": "write a while loop",
     "switch statement with a break under a condition": "write if ... else",
     "continue statement": "put the rest of the loop's body under the opposite condition",

@@ -111,7 +111,7 @@ class PragmaWalk(ExpressionWalk):
                 value = self.graph.constant(0, *kind)
             self.scope.names[name] = Slot(name, *kind, value, self.path)
             return
-        if type_[0] == "reference" and init is not None:
+        if type_[0] in ("reference", "pointer") and init is not None and init[0] != "bad":
             target = self.target(init)
             self.scope.names[name] = WordView(target[0].array, target[1]) if isinstance(target, tuple) else target
             return

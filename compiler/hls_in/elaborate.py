@@ -208,12 +208,21 @@ class Elaborator(Nests):
                 self._if(tree)
             case "for":
                 self.loop_of(tree, label)
+            case "leaves":
+                self._leaves(tree)
             case "bad":
                 raise unsupported(
                     tree[1], f"a {tree[2]}", INSTEAD.get(tree[2], "write it with for, if and assignments")
                 )
             case _:
                 raise unsupported(tree[1], f"a statement of kind {tree[0]!r}", "write it with for, if and assignments")
+
+    def _leaves(self, tree: Tree) -> None:
+        """A loop around others that break leaves: its cycles are those of a run that goes on."""
+        self.beyond.append((where(tree[1]), "a loop around others that break leaves"))
+        note = "loops around others that break leaves go round to their end"
+        if note not in self.notes:
+            self.notes.append(note)
 
     def _if(self, tree: Tree) -> None:
         condition = self.truth(self.value(tree[2]))

@@ -219,8 +219,9 @@ class Functions(PragmaWalk):
             found = self.asked(loop[5], "unroll")
             if found is None or "factor" in found.options:
                 return True
-        others = [self.functions[name] for name in calls_in(function[6]) if name in self.functions]
-        return any(self._has_loops(other, depth + 1) for other in others)
+        called = list(calls_in(function[6]))
+        others = [self.functions[name] for name in called if name in self.functions]
+        return any(name in COPIES for name in called) or any(self._has_loops(other, depth + 1) for other in others)
 
     @abstractmethod
     def loop_of(self, tree: Tree, label: str) -> None: ...

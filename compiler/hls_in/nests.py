@@ -22,6 +22,7 @@ from penstock.compiler.hls_in.syntax import (
     declared_in,
     indexed_in,
     loops_in,
+    may_leave,
     names_in,
     statements_of,
     unlabelled,
@@ -158,7 +159,7 @@ class Nests(Functions):
         outer.discard(variable_of(inner))
         if any(type_[-1] == LOCK for part in statements_of(chain[-1][5]) for _, type_ in declared_in(part)):
             return False  # it is taken in every iteration
-        if any(name.startswith(LEFT) for name in assigned_in(inner[5])):
+        if may_leave(chain[-1][5]) or any(name.startswith(LEFT) for name in assigned_in(inner[5])):
             return False
         if any(name in outer for part in (inner[2], inner[3]) for name in names_in(part)):
             return False

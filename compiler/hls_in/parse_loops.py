@@ -13,7 +13,6 @@ from penstock.compiler.hls_in.syntax import LEFT, UNBOUNDED, assigned_in, loops_
 
 _BOOL = ["int", 1, False]
 _INT = ["int", 32, True]
-_AROUND = "break of a loop around others"
 _COMPARED = ("<", "<=", ">", ">=", "!=")
 
 
@@ -23,7 +22,7 @@ def without_jumps(body: SyntaxPart) -> tuple[SyntaxPart, list[SyntaxPart]]:
     if place is None:
         return without_continue(body), []
     if next(loops_in(body), None) is not None:
-        return ["block", body[1], _end(body), [["bad", place, _AROUND]]], []
+        return without_continue(_marked(body, None)), []
     flag = ["name", place, f"{LEFT}{place[1]}:{place[2]}"]
     inside = listed(without_continue(_marked(body, flag)))
     begun = ["declare", place, flag[2], _BOOL, ["literal", place, 0, _BOOL], False, False]
@@ -97,9 +96,11 @@ def _set(place: SyntaxPart, variable: SyntaxPart, value: SyntaxPart) -> SyntaxPa
     return ["expression", place, ["binary", place, "=", variable, value, _INT]]
 
 
-def _marked(part: SyntaxPart, flag: SyntaxPart) -> SyntaxPart:
-    """`break` as setting the flag, and `continue`."""
+def _marked(part: SyntaxPart, flag: SyntaxPart | None) -> SyntaxPart:
+    """`break` as setting the flag, and `continue`; without one as a mark that the loop may be left here."""
     match part[0]:
+        case "break" if flag is None:
+            return ["leaves", part[1]]
         case "break":
             place = part[1]
             gone = _set(place, flag, ["literal", place, 1, _BOOL])

@@ -141,6 +141,13 @@ def parts_of(tree: Tree) -> list[Tree]:
             return []
 
 
+def may_leave(tree: Tree | None) -> bool:
+    """Whether a `break` leaves the loop around others whose body this is."""
+    if tree is None or tree[0] not in ("leaves", "block", "if", "label"):
+        return False
+    return tree[0] == "leaves" or any(map(may_leave, parts_of(tree)))
+
+
 def number_loops(body: Tree) -> dict[int, int]:
     """The number of each loop without a label among those of its function, from which Vitis makes its name."""
     numbers: dict[int, int] = {}
