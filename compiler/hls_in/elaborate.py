@@ -220,7 +220,16 @@ class Elaborator(Nests):
     def _leaves(self, tree: Tree) -> None:
         """A loop around others that break leaves: its cycles are those of a run that goes on."""
         self.beyond.append((where(tree[1]), "a loop around others that break leaves"))
-        note = "loops around others that break leaves go round to their end"
+        self._noted("loops around others that break leaves go round to their end")
+
+    def _perhaps(self, tree: Tree) -> None:
+        """A loop under a condition: its cycles are counted, as in the longest run."""
+        if all(any(True for _ in loops_in(branch)) for branch in tree[3:5]):
+            raise unsupported(tree[1], "loops in both branches of a condition", "put the condition inside one loop")
+        self.beyond.append((where(tree[1]), "a loop under a condition"))
+        self._noted("loops under conditions are counted as if these always held")
+
+    def _noted(self, note: str) -> None:
         if note not in self.notes:
             self.notes.append(note)
 
@@ -230,7 +239,7 @@ class Elaborator(Nests):
             if branch is None or (taken.constant and not taken.value):
                 continue
             if not taken.constant and self.items is not None and any(True for _ in loops_in(branch)):
-                raise unsupported(tree[1], "a loop under a condition", "put the condition inside the loop")
+                self._perhaps(tree)
             with self.under(None if taken.constant else taken):
                 self.statement(branch)
             if taken.constant:

@@ -183,3 +183,32 @@ void top(const int a[8][16], int o[16]) {
     assert kernel.notes == ["loops around others that break leaves go round to their end"]
     with pytest.raises(PenstockError, match="a loop around others that break leaves"):
         check_values(path, "top")
+
+
+def test_a_loop_under_a_condition_is_counted(tmp_path: Path) -> None:
+    """Neighbours of the nodes of a level, as a search through a graph visits them."""
+    text = """
+void top(const int begin[33], const int edge[128], int level[32]) {
+  for (int n = 0; n < 32; n++) {
+    if (level[n] == 3) {
+      int from = begin[n], to = begin[n + 1];
+      for (int k = from; k < to; k++) {
+#pragma HLS LOOP_TRIPCOUNT max=8
+        level[edge[k] & 31] = 4;
+      }
+    }
+  }
+}
+"""
+    path = _write(tmp_path, text)
+    [(item, found)] = _loops(path)
+    assert (item.iterations, found.ii) == (8, 1)
+    assert "loops under conditions are counted as if these always held" in read_kernel(path, "top").notes
+    with pytest.raises(PenstockError, match="a loop under a condition"):
+        check_values(path, "top")
+    path = _write(
+        tmp_path, text.replace("    }\n  }\n}", "    } else for (int k = 0; k < 4; k++) level[k] = 0;\n  }\n}")
+    )
+    with pytest.raises(PenstockError, match="loops in both branches of a condition") as raised:
+        read_kernel(path, "top")
+    assert raised.value.where == "kernel.cpp:4:5"
