@@ -241,7 +241,8 @@ def _figure_10(rows: Mapping[str, Row]) -> list[str]:
         "A block's prefill of 128 tokens: the tensors between its operations, and what FIFOs and converters hold of\n"
         "them in the design. Parameters are in neither, as in the paper; nor is what a kernel keeps inside itself of\n"
         "operands or sums. Cycles are the same design's. Where `fifo_bits` are an objective, FIFOs hold what one\n"
-        "input needs, and no more so that the next one follows sooner.\n",
+        "input needs, and no more so that the next one follows sooner; rows for a residual sum may be loaded once\n"
+        "more instead of waiting, and what a load fetches ahead is not counted.\n",
         _table(
             ["", "before, KiB", "after, KiB", "left, %", "StreamTensor, %", "cycles", "objectives", "largest buffers"],
             memory,
