@@ -22,17 +22,11 @@ from penstock.dse.lanes.costs import KnownLanes, LaneCosts
 from penstock.dse.lanes.factors import Lanes, pareto_lanes
 from penstock.dse.lanes.intervals import spread_out
 from penstock.dse.lanes.keeping_up import PacedKernel
-from penstock.dse.lanes.mixing import (
-    Changeable,
-    Changes,
-    changes_towards,
-    row_of,
-    slowest_running_sum,
-)
+from penstock.dse.lanes.mixing import Changeable, Changes, changes_towards, row_of, slowest_running_sum
 from penstock.dse.lanes.neighbours import leader_of, shared_dims
 from penstock.dse.lanes.rows import NOT_BLOCKED, block_of, row_dims
 from penstock.dse.lanes.spilling import FABRIC, Spillable, may_be_short, spilled
-from penstock.dse.lanes.stores import Stores, large_operands, passing_by, stands_still, walked_frames
+from penstock.dse.lanes.stores import Stores, large_operands, may_be_turned, passing_by, stands_still, walked_frames
 from penstock.dse.lanes.walks import KernelWalk, kernel_design, tensor_dims, walks_of, walks_of_one, with_some_lanes
 
 Sizes = Mapping[int, int]
@@ -129,11 +123,17 @@ class Fitter:
         """The walks that a kernel may have, the plainest first. What meets a frame that stands still passes once."""
         if op.layer not in self.frames and stands_still(op, self.graph, self.weights):
             own = [d for d in projected_dims(op.result_map) if d is not None and d not in self._all_frames[op.layer]]
-            plain = KernelWalk(tuple(own[:1]))
-            found = [plain] if self._all_frames[op.layer] else [plain, *walks_of_one(op, own[:1])]
+            plain, frame = KernelWalk(tuple(own[:1])), self._all_frames[op.layer]
+            found = [plain] if frame else [plain, *walks_of_one(op, own[:1])]
+            if frame and not self._may_be_turned:
+                found = [KernelWalk((*own[:1], *frame), frame=frame), plain]
         else:
             found = list(walks_of(op, self.frames.get(op.layer, ()))) or [KernelWalk(())]
         return [*found, *with_some_lanes(op)] if op.layer in self.streamed else found
+
+    @cached_property
+    def _may_be_turned(self) -> bool:
+        return may_be_turned(self.graph, self.weights, load_platform(self.platform).limits)
 
     @cached_property
     def _all_frames(self) -> Mapping[str, tuple[int, ...]]:

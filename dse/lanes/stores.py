@@ -22,6 +22,9 @@ from penstock.compiler.platforms import Resources
 _KEPT = 0.5
 """Of the bits of a chip's memories. The rest is for lines, converters and FIFOs, and for blocks that are half full."""
 
+_COPIES, _TURNED = 3, 0.25
+"""Of windows that are turned round: two blocks and what the kernel keeps; and what part of memories these may take."""
+
 _LARGE, _FEW = 1 << 16, 4
 """Elements of a tensor, and how often each is used, so that it matters how it comes."""
 
@@ -68,6 +71,19 @@ def stands_still(op: TensorOp, graph: Graph, stores: Stores) -> bool:
     weights = weight_bits(op, graph)
     met = sum(tensor_bits(value) for value in (*op.inputs, op.result) if not graph.is_param(value))
     return stores.at(op.layer) == "stream" and weights > met
+
+
+def may_be_turned(graph: Graph, stores: Stores, limits: Resources) -> bool:
+    """Whether memories hold what meets frames that stand still in another order than it comes in.
+
+    Weights pass by once, and are kept nowhere, if all places meet each before the next one comes. Windows come place by
+    place, so they are turned round for that. Where there is no room, they are kept as they come, and the weights of a
+    few results at a time beside them.
+    """
+    frames, walked = spatial_loops(graph), walked_frames(graph, stores)
+    still = [op for op in graph.operations if frames.get(op.layer) and op.layer not in walked and op.reductions]
+    met = sum(tensor_bits(value) for op in still for value in op.inputs if not graph.is_param(value))
+    return _COPIES * met <= _TURNED * limits.memory_bits
 
 
 def weight_bits(op: TensorOp, graph: Graph) -> int:

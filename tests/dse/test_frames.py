@@ -11,15 +11,20 @@ from torch import nn
 
 from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import Design, WeightStore
 from penstock.compiler.pipeline import lower, prepare
 from penstock.compiler.pipeline.verify import make_inputs, verify_levels
-from penstock.compiler.platforms import Resources
+from penstock.compiler.platforms import Resources, load_platform
+from penstock.compiler.schedule import load_library
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.fifo import depths_where_paths_meet, runs_through, safe_depths
-from penstock.dse.lanes.stores import Stores, passing_by, stands_still, walked_frames, weight_bits
+from penstock.dse.lanes.pacing import Fitter
+from penstock.dse.lanes.stores import Stores, may_be_turned, passing_by, stands_still, walked_frames, weight_bits
+from penstock.dse.lanes.walks import KernelWalk
 from penstock.dse.search.explore import Exploration, explore
 from penstock.dse.space.tiling import TilingOptions
 from penstock.profiling.model import ChannelFigures, DesignModel
+from penstock.profiling.network import network_of
 from tests.compiler.frames import FRAMES, imported
 
 
@@ -34,6 +39,30 @@ def test_weights_of_large_frames_are_kept_first() -> None:
     assert Stores.of(graph, "rom", Resources()).at("0") == "rom"
     assert (tight.at("2"), stands_still(by_layer["0"], graph, tight)) == ("stream", False)
     assert stands_still(by_layer["2"], graph, tight) == ("2" not in walked_frames(graph, tight))
+
+
+def test_windows_of_a_frame_that_stands_still_are_kept_as_they_come_where_no_room_is_to_turn_them() -> None:
+    """Their kernel computes the same in either order; the one without a block between holds less."""
+    body = nn.Sequential(nn.Conv2d(2, 8, 3, padding=1), nn.Conv2d(8, 64, 3, padding=1))
+    program = prepare(imported(body, (1, 2, 3, 3)), "w8a8")
+    graph = read_graph(program.module)
+    own: dict[str, WeightStore] = {op.layer: "keep" for op in graph.operations if op.layer != "1"}
+    stores = Stores("stream", own)
+    assert "1" not in walked_frames(graph, stores)
+    library, windows = load_library(load_platform("u55c").operators, 300.0), 8 * 9 * 9 * 8
+    roomy, tight = (Resources(bram18=3 * windows * 4 // (18 * 1024) + more) for more in (1, 0))
+    assert (may_be_turned(graph, stores, roomy), may_be_turned(graph, stores, tight)) == (True, False)
+    fitter = Fitter(graph, "u55c", 300.0, library, stores)
+    (op,) = [one for one in graph.operations if one.layer == "1"]
+    (plain,) = fitter.walks(op)
+    limits, held = Resources(lut=20_000, ff=40_000, dsp=64), list[int]()
+    for walk in (plain, KernelWalk((0, 1, 2), frame=(1, 2))):
+        walks = {one.layer: fitter.walks(one)[0] for one in fitter.heavy} | {"1": walk}
+        lowered = lower(program, Design("u55c", 300.0, fitter.kernels(walks, limits), "w8a8"))
+        assert all(one.equal for one in verify_levels(lowered, make_inputs(lowered, random_sets=1)))
+        blocks = network_of(lowered.top, library).channels.values()
+        held.append(sum(c.bits * c.words * c.depth for c in blocks if c.kind != "stream"))
+    assert held[1] < held[0]
 
 
 def test_windows_have_lanes_for_their_sides_however_few_places_they_have() -> None:
