@@ -85,11 +85,11 @@ def _counted(
     sides = [_bare(side) for side in bare[3:5]]
     if len(moved) != 1 or own != moved or any(moved & set(assigned_in(part)) for part in rest if part is not None):
         return None
-    variable = next((side for side in sides if side[0] == "name" and side[2] in moved), None)
-    if variable is None or names.count(variable[2]) != 1:
+    alone = [side for side in sides if side[0] == "name" and side[2] in moved]
+    if not alone or names.count(alone[0][2]) != 1:
         return None
     inside = ["block", body[1], _end(body), [part for part in rest if part is not None]]
-    return _set(place, variable, variable), bare, step[2], inside
+    return _set(place, alone[0], alone[0]), bare, step[2], inside
 
 
 def _set(place: SyntaxPart, variable: SyntaxPart, value: SyntaxPart) -> SyntaxPart:
@@ -99,10 +99,10 @@ def _set(place: SyntaxPart, variable: SyntaxPart, value: SyntaxPart) -> SyntaxPa
 def _marked(part: SyntaxPart, flag: SyntaxPart | None) -> SyntaxPart:
     """`break` as setting the flag, and `continue`; without one as a mark that the loop may be left here."""
     match part[0]:
-        case "break" if flag is None:
-            return ["leaves", part[1]]
         case "break":
             place = part[1]
+            if flag is None:
+                return ["leaves", place]
             gone = _set(place, flag, ["literal", place, 1, _BOOL])
             return ["block", place, place[1], [gone, ["continue", place]]]
         case "block":
