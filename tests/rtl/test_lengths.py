@@ -11,26 +11,20 @@ import pytest
 from numpy.typing import NDArray
 from xdsl.parser import Parser
 
-from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.analysis.lengths import SizedGraph
 from penstock.compiler.backend.rtl.emit import emit_rtl
 from penstock.compiler.backend.rtl.hazards import SharedUse, check_order
 from penstock.compiler.design import Design, KernelDesign
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
-from penstock.compiler.frontend.lengths import import_lengths
 from penstock.compiler.interpreter.stream import run_part
 from penstock.compiler.lengths import Length
-from penstock.compiler.pipeline import prepare
 from penstock.compiler.program import Program
-from penstock.compiler.reference import parse_reference
 from penstock.compiler.simulator import OPEN_RTL
 from penstock.compiler.simulator.call_list import cycles_of_lengths, cycles_of_list
 from penstock.compiler.transforms.generate_directives import GenerateDirectives
 from penstock.compiler.transforms.merge_lengths import at_steps
-from penstock.compiler.transforms.resize_dims import mark_sizes
 from penstock.profiling.network import network_of
 from penstock.profiling.open_rtl.run import Job, RtlRun, simulate_many
 from penstock.profiling.open_rtl.verilate import build_many
@@ -195,23 +189,3 @@ def test_an_order_that_only_long_lengths_keep_is_refused_with_the_way_out() -> N
             continue
         with pytest.raises(PenstockError, match="stored again 2 cycles before its load, at the shortest lengths"):
             check_order(*uses, "kept")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("quantize", [None, "w8a8"])
-def test_attention_and_a_block_of_gpt2_at_every_length(quantize: str | None) -> None:
-    """Rows and columns of the scores, and what is summed over, follow from one length."""
-    cores: list[LengthCore] = []
-    for reference in ("zoo:attention?d=8&heads=2", "zoo:gpt2?d=8&heads=2&ffn=16"):
-        program = import_lengths(parse_reference(reference), (Length("seq", 1, 4),), lambda _: None, weights=True)
-        prepared = prepare(program, quantize)
-        sized = SizedGraph(read_graph(mark_sizes(prepared).module))
-        usual = default_design(sized.graph, "ecp5-85k", 100.0, quantize)
-        kernels: dict[str, KernelDesign] = {}
-        for op in sized.graph.operations:
-            kernel, counts = usual.kernels[op.layer], sized.of_loops(op)
-            tile = tuple(1 if count else n for n, count in zip(kernel.tile, counts, strict=True))
-            order = sorted(range(len(tile)), key=lambda d, counts=counts: counts[d] is None)
-            kernels[op.layer] = replace(kernel, tile=tile, order=tuple(order))
-        cores.append(LengthCore(prepared, replace(usual, kernels=kernels), reference))
-    check(cores)
