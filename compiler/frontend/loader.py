@@ -175,9 +175,9 @@ def _execute(path: Path) -> ModuleType:
 def _check_parameters(function: Callable[..., Any], reference: FileReference) -> None:
     """A function takes the lengths that each call says as keywords."""
     asked = [name for name, _ in reference.options if name not in WEIGHTS]
-    known = inspect.signature(function).parameters if asked else {}
-    named = {name for name, one in known.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
-    if any(one.kind == one.VAR_KEYWORD for one in known.values()):
+    known = list(inspect.signature(function).parameters.values()) if asked else []
+    named = {one.name for one in known if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+    if any(one.kind == one.VAR_KEYWORD for one in known):
         return
     if missing := next((name for name in asked if name not in named), None):
         raise PenstockError(

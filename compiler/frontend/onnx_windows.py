@@ -90,8 +90,8 @@ def _check_places(call: Call) -> None:
     """ONNX' checker takes any numbers here, and what PyTorch says of them names no node."""
     least = {"strides": 1, "dilations": 1, "kernel_shape": 1, "pads": 0, "group": 1}
     for name, smallest in least.items():
-        given = call.get(name, smallest)
-        if min(given if isinstance(given, list | tuple) else [given], default=smallest) < smallest:
+        given: Any = call.get(name, smallest)
+        if min([given] if isinstance(given, int) else given, default=smallest) < smallest:
             raise ValueError(f"{name} of {given}, which are at least {smallest}")
 
 

@@ -274,9 +274,9 @@ class KernelPlanner:
         One that is an input of the next call lies as that is read.
         """
         order, fed = self.made[value], self.graph.fed.get(value)
-        known = fed is not None and fed in self.tensors.layouts
-        layout = self.tensors.layouts[fed] if known else self._layout(value, order)
-        self.tensors.layouts[value] = layout
+        layouts = self.tensors.layouts
+        layout = layouts[fed] if fed is not None and fed in layouts else self._layout(value, order)
+        layouts[value] = layout
         stream = self.waiting[value, order].pop()
         transfer = self.table.store(order, layout)
         if transfer.stream is not order:

@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.counts import LengthsAttr
 from penstock.compiler.dialects.nest import GuardAttr, Loop, LoopsAttr, Term
+from penstock.compiler.dialects.types import memref_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.lengths import Count, Length
 
@@ -224,7 +225,8 @@ def _holds(largest: Attribute, kind: Attribute) -> bool:
     if isinstance(largest, stream.BlocksType) and isinstance(kind, stream.BlocksType):
         return largest.count == kind.count and _holds(largest.block, kind.block)
     if isinstance(largest, MemRefType) and isinstance(kind, MemRefType):
-        same = largest.element_type == kind.element_type and largest.memory_space == kind.memory_space
-        here, there = largest.get_shape(), kind.get_shape()
+        one, other = memref_type(largest), memref_type(kind)
+        same = one.element_type == other.element_type and one.memory_space == other.memory_space
+        here, there = one.get_shape(), other.get_shape()
         return same and len(here) == len(there) and all(n >= m for n, m in zip(here, there, strict=True))
     return False

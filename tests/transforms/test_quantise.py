@@ -71,7 +71,7 @@ def error_bound(module: Mlp, inputs: torch.Tensor) -> np.ndarray:
 
 
 @given(
-    st.lists(st.integers(2, 12), min_size=2, max_size=4),  # a layer of one input sums nothing: its columns share a scale
+    st.lists(st.integers(2, 12), min_size=2, max_size=4),  # one input is no sum: its columns share a scale
     st.booleans(),
     st.booleans(),
     st.integers(1, 3),
