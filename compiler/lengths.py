@@ -1,4 +1,4 @@
-"""Sizes that each call says, and numbers that follow from them: `2 * seq + 1`.
+"""SizesByLength that each call says, and numbers that follow from them: `2 * seq + 1`.
 
 A model that takes `seq=1..64` is one program, whose tensors are as large as at 64, and one accelerator, whose loops
 turn as often as the call's length asks for. Hardware counts a length in steps.
@@ -68,15 +68,15 @@ def parse_lengths(texts: Sequence[str]) -> tuple[Length, ...]:
 
 
 @dataclass(frozen=True)
-class Count:
+class ByLength:
     """`offset` and so many times each length. `factors` are by the names of lengths, and none of them is 0."""
 
     factors: tuple[tuple[str, int], ...]
     offset: int = 0
 
     @staticmethod
-    def of(factors: Mapping[str, int], offset: int = 0) -> Count:
-        return Count(tuple((name, factor) for name, factor in sorted(factors.items()) if factor), offset)
+    def of(factors: Mapping[str, int], offset: int = 0) -> ByLength:
+        return ByLength(tuple((name, factor) for name, factor in sorted(factors.items()) if factor), offset)
 
     def at(self, lengths: Mapping[str, int]) -> int:
         return self.offset + sum(factor * lengths[name] for name, factor in self.factors)
@@ -87,15 +87,15 @@ class Count:
         pairs = [(factor * known[name].least, factor * known[name].most) for name, factor in self.factors]
         return self.offset + sum(min(pair) for pair in pairs), self.offset + sum(max(pair) for pair in pairs)
 
-    def plus(self, number: int) -> Count:
-        return Count(self.factors, self.offset + number)
+    def plus(self, number: int) -> ByLength:
+        return ByLength(self.factors, self.offset + number)
 
-    def times(self, number: int) -> Count:
-        return Count.of({name: factor * number for name, factor in self.factors}, self.offset * number)
+    def times(self, number: int) -> ByLength:
+        return ByLength.of({name: factor * number for name, factor in self.factors}, self.offset * number)
 
-    def add(self, other: Count) -> Count:
+    def add(self, other: ByLength) -> ByLength:
         mine, theirs = dict(self.factors), dict(other.factors)
-        return Count.of({n: mine.get(n, 0) + theirs.get(n, 0) for n in mine | theirs}, self.offset + other.offset)
+        return ByLength.of({n: mine.get(n, 0) + theirs.get(n, 0) for n in mine | theirs}, self.offset + other.offset)
 
     def text(self, names: Mapping[str, str] | None = None) -> str:
         """As C++, SystemVerilog and the IR write it; `names` says what the lengths are called there."""
@@ -112,19 +112,19 @@ class Count:
         return self.text()
 
 
-Sizes = tuple[Count | None, ...]
+SizesByLength = tuple[ByLength | None, ...]
 """Of a tensor's dims those that follow from lengths; None for a dim of one size."""
 
 
-def at_most(shape: Sequence[int], sizes: Sizes, lengths: Mapping[str, int]) -> tuple[int, ...]:
+def at_most(shape: Sequence[int], sizes: SizesByLength, lengths: Mapping[str, int]) -> tuple[int, ...]:
     """The shape that it is at these lengths."""
     return tuple(n if size is None else size.at(lengths) for n, size in zip(shape, sizes, strict=True))
 
 
-def sizes_json(sizes: Sizes) -> list[Any]:
+def sizes_json(sizes: SizesByLength) -> list[Any]:
     """Dim by dim; null for one of one size."""
     return [None if size is None else {"factors": dict(size.factors), "offset": size.offset} for size in sizes]
 
 
-def sizes_of(document: Sequence[Any]) -> Sizes:
-    return tuple(None if one is None else Count.of(one["factors"], one["offset"]) for one in document)
+def sizes_of(document: Sequence[Any]) -> SizesByLength:
+    return tuple(None if one is None else ByLength.of(one["factors"], one["offset"]) for one in document)

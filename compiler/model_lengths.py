@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from penstock.compiler.arrays import Array
-from penstock.compiler.lengths import Length, Sizes, at_most, sizes_json, sizes_of
+from penstock.compiler.lengths import Length, SizesByLength, at_most, sizes_json, sizes_of
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class ModelLengths:
     """
 
     lengths: tuple[Length, ...]
-    inputs: tuple[Sizes, ...]
-    outputs: tuple[Sizes, ...]
-    params: Mapping[str, Sizes] = field(default_factory=dict[str, Sizes])
+    inputs: tuple[SizesByLength, ...]
+    outputs: tuple[SizesByLength, ...]
+    params: Mapping[str, SizesByLength] = field(default_factory=dict[str, SizesByLength])
     samples: tuple[LengthSample, ...] = ()
 
     @property

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.nest import GuardAttr, Loop, Term
-from penstock.compiler.lengths import Count, Length
+from penstock.compiler.lengths import ByLength, Length
 
 _MOST_TRIED = 4096
 """Counters of a loop that are tried one by one."""
@@ -36,7 +36,7 @@ class Extents:
 
     def always_first(self, guard: GuardAttr) -> bool:
         """Whether a guard holds in the first iteration, at every length."""
-        return all(self._holds(term, Count((), 0)) for term in guard.terms)
+        return all(self._holds(term, ByLength((), 0)) for term in guard.terms)
 
     def always_last(self, guard: GuardAttr) -> bool:
         return all(self._holds(term, self.loops[term.loop].number.plus(-1)) for term in guard.terms)
@@ -57,7 +57,7 @@ class Extents:
     def _ends(self, loop: Loop) -> tuple[int, int]:
         return (loop.trip, loop.trip) if loop.count is loop.law is None else loop.number.ends(self.lengths)
 
-    def _holds(self, term: Term, counter: Count) -> bool:
+    def _holds(self, term: Term, counter: ByLength) -> bool:
         """Whether a comparison holds for a counter at every length, as far as the two numbers' distance tells."""
         if term.every or term.comparison == "in":
             return not counter.factors and not term.number.factors and bool(term.of(counter.offset))
@@ -78,7 +78,7 @@ class Extents:
         said = {sign: [t.number for t in plain if t.comparison == sign] for sign in ("eq", "ne", "ge", "le")}
         if any(number in said["ne"] for number in said["eq"]):
             return True
-        lows = [Count((), 0), *said["eq"], *said["ge"]]
+        lows = [ByLength((), 0), *said["eq"], *said["ge"]]
         highs = [loop.number.plus(-1), *said["eq"], *said["le"]]
         return any(high.add(low.times(-1)).ends(self.lengths)[1] < 0 for low in lows for high in highs)
 

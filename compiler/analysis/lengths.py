@@ -12,9 +12,9 @@ from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice
 from penstock.compiler.dialects.counts import LENGTHS, SIZES, LengthsAttr, SizesAttr
 from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.lengths import Count, Length, Sizes
+from penstock.compiler.lengths import ByLength, Length, SizesByLength
 
-_Known = list[Count | int | None]
+_Known = list[ByLength | int | None]
 """Of each dim what it follows from, its one size, or None while that is not known."""
 
 
@@ -34,13 +34,13 @@ class SizedGraph:
     def lengths(self) -> tuple[Length, ...]:
         return lengths_of(self.graph)
 
-    def of_value(self, value: SSAValue) -> Sizes:
+    def of_value(self, value: SSAValue) -> SizesByLength:
         known = self._found[0].get(value)
-        return tuple(one if isinstance(one, Count) else None for one in known or [None] * len(_shape(value)))
+        return tuple(one if isinstance(one, ByLength) else None for one in known or [None] * len(_shape(value)))
 
-    def of_loops(self, operation: TensorOp) -> Sizes:
+    def of_loops(self, operation: TensorOp) -> SizesByLength:
         known = self._found[1][operation.layer]
-        return tuple(one if isinstance(one, Count) else None for one in known)
+        return tuple(one if isinstance(one, ByLength) else None for one in known)
 
     def grains_of(self, operation: TensorOp) -> tuple[int, ...]:
         """Of each loop along a dim that varies, what each call's size is a multiple of; 0 for the others."""
@@ -86,7 +86,7 @@ class SizedGraph:
                 return any(news)
             case Slice():
                 along = values[node.source][node.dim]
-                if isinstance(along, Count) and node.size != _shape(node.source)[node.dim]:
+                if isinstance(along, ByLength) and node.size != _shape(node.source)[node.dim]:
                     raise _refused("a slice", f"it cuts a dim of size {along}")
                 return _beside(values[node.source], values[node.result], node.dim, node.size)
             case Concat():
@@ -97,13 +97,13 @@ class SizedGraph:
                     return True
                 return any(news)
             case Windows():
-                if isinstance(values[node.source][node.by.dim], Count):
+                if isinstance(values[node.source][node.by.dim], ByLength):
                     raise _refused("a window", f"it slides along a dim of size {values[node.source][node.by.dim]}")
                 return _beside(values[node.source], values[node.result], node.by.dim, _shape(node.result)[node.by.dim])
             case Reshape():
                 source, result = values[node.source], values[node.result]
                 if all(one is not None for one in source) and any(one is None for one in result):
-                    sizes = tuple(one if isinstance(one, Count) else None for one in source)
+                    sizes = tuple(one if isinstance(one, ByLength) else None for one in source)
                     found = reshaped(_shape(node.source), sizes, _shape(node.result))
                     if found is None:
                         raise _refused("a reshape", "it takes a dim apart whose size each call says")
@@ -113,7 +113,7 @@ class SizedGraph:
                 return False
 
 
-def grain(size: Count, steps: dict[str, int]) -> int:
+def grain(size: ByLength, steps: dict[str, int]) -> int:
     """How many places a size is always a multiple of: 1 if it has an odd place."""
     found = size.offset
     for name, factor in size.factors:
@@ -121,14 +121,14 @@ def grain(size: Count, steps: dict[str, int]) -> int:
     return found
 
 
-def reshaped(shape: Sequence[int], sizes: Sizes, target: Sequence[int]) -> Sizes | None:
+def reshaped(shape: Sequence[int], sizes: SizesByLength, target: Sequence[int]) -> SizesByLength | None:
     """The sizes of the same elements under another shape, in C order; None where a dim that varies is taken apart."""
-    found: list[Count | None] = [None] * len(target)
+    found: list[ByLength | None] = [None] * len(target)
     source = [(n, size) for n, size in zip(shape, sizes, strict=True) if n != 1]
     wanted = [d for d, n in enumerate(target) if n != 1]
     while source and wanted:
         (here, size), dims = source.pop(0), [wanted.pop(0)]
-        there, count, varying = target[dims[0]], size or Count((), here), int(size is not None)
+        there, count, varying = target[dims[0]], size or ByLength((), here), int(size is not None)
         while here != there:
             if here < there and source:
                 n, size = source.pop(0)
@@ -174,8 +174,8 @@ def _beside(source: _Known, result: _Known, dim: int, size: int | None) -> bool:
     return news
 
 
-def _sum(parts: Sequence[Count | int]) -> Count | int:
-    total = Count((), 0)
+def _sum(parts: Sequence[ByLength | int]) -> ByLength | int:
+    total = ByLength((), 0)
     for part in parts:
         total = total.plus(part) if isinstance(part, int) else total.add(part)
     return total if total.factors else total.offset

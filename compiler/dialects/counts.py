@@ -7,7 +7,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from penstock.compiler.lengths import Count, Length, Sizes
+from penstock.compiler.lengths import ByLength, Length, SizesByLength
 
 SIZES = "penstock.sizes"
 """On an argument of @main: which of its dims follow from lengths."""
@@ -15,12 +15,12 @@ LENGTHS = "penstock.lengths"
 """On @main: the lengths."""
 
 
-def parse_count(parser: AttrParser, word: str = "as") -> Count | None:
+def parse_count(parser: AttrParser, word: str = "as") -> ByLength | None:
     """`as 2 * seq + 1`, if it stands there."""
     return parse_sum(parser) if parser.parse_optional_keyword(word) else None
 
 
-def parse_sum(parser: AttrParser) -> Count:
+def parse_sum(parser: AttrParser) -> ByLength:
     factors: dict[str, int] = {}
     offset, sign = 0, -1 if parser.parse_optional_punctuation("-") else 1
     while True:
@@ -34,7 +34,7 @@ def parse_sum(parser: AttrParser) -> Count:
         elif parser.parse_optional_punctuation("-"):
             sign = -1
         else:
-            return Count.of(factors, offset)
+            return ByLength.of(factors, offset)
 
 
 @irdl_attr_definition
@@ -63,14 +63,14 @@ class LengthsAttr(Data[tuple[Length, ...]]):
 
 
 @irdl_attr_definition
-class SizesAttr(Data[Sizes]):
+class SizesAttr(Data[SizesByLength]):
     """Which dims of a tensor follow from lengths, and how: `#nest.sizes<fixed, 2 * seq + 1>`."""
 
     name = "nest.sizes"
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Sizes:
-        def size() -> Count | None:
+    def parse_parameter(cls, parser: AttrParser) -> SizesByLength:
+        def size() -> ByLength | None:
             return None if parser.parse_optional_keyword("fixed") else parse_sum(parser)
 
         return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, size))

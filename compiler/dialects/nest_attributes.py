@@ -14,7 +14,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from penstock.compiler.dialects.counts import parse_count
-from penstock.compiler.lengths import Count
+from penstock.compiler.lengths import ByLength
 
 COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "eq": operator.eq,
@@ -42,13 +42,13 @@ class Term:
     comparison: str
     value: int
     every: int = 0
-    count: Count | None = None
-    law: Count | None = None
+    count: ByLength | None = None
+    law: ByLength | None = None
 
     @property
-    def number(self) -> Count:
+    def number(self) -> ByLength:
         """What the counter is compared with, at all lengths."""
-        return self.count or self.law or Count((), self.value)
+        return self.count or self.law or ByLength((), self.value)
 
     def holds(self, counters: Sequence[int]) -> bool:
         return self.of(counters[self.loop])
@@ -133,13 +133,13 @@ class Loop:
 
     name: str
     trip: int
-    count: Count | None = None
-    law: Count | None = None
+    count: ByLength | None = None
+    law: ByLength | None = None
 
     @property
-    def number(self) -> Count:
+    def number(self) -> ByLength:
         """The trips at all lengths."""
-        return self.count or self.law or Count((), self.trip)
+        return self.count or self.law or ByLength((), self.trip)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.trip}{_following(self)}"

@@ -26,7 +26,7 @@ from penstock.compiler.frontend.given_tensors import in_float32
 from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import load_model
-from penstock.compiler.lengths import Count, Length
+from penstock.compiler.lengths import ByLength, Length
 from penstock.compiler.model_lengths import LengthSample, ModelLengths
 from penstock.compiler.program import Program
 from penstock.compiler.reference import ModelReference, with_sizes
@@ -171,8 +171,8 @@ def _learn(
                 factors[key][dim][length.name] = factor
 
 
-def _count(n: int, factors: Mapping[str, int], most: Mapping[str, int]) -> Count | None:
-    return Count.of(factors, n - sum(factor * most[name] for name, factor in factors.items())) if factors else None
+def _count(n: int, factors: Mapping[str, int], most: Mapping[str, int]) -> ByLength | None:
+    return ByLength.of(factors, n - sum(factor * most[name] for name, factor in factors.items())) if factors else None
 
 
 def _like(largest: LoadedModel, reference: ModelReference, sizes: Mapping[str, int], *, weights: bool) -> LoadedModel:

@@ -60,7 +60,7 @@ def head_of(tree: Tree, constant: Callable[[Tree], int | None], said: int | None
     first = constant(first_tree)
     condition = _bare(condition)
     if condition[0] == "name":
-        condition = ["binary", place, "!=", condition, ["literal", place, 0, ["int", 32, True]], ["int", 1, False]]
+        condition = _is_not_zero(place, condition)
     if condition[0] == "binary" and condition[4][0] == UNBOUNDED:
         if said is None:
             raise unsupported(place, "a while loop without a bound", _WHILE)
@@ -158,6 +158,10 @@ def _shifted(first: int, bound: int, sign: str, shift: int) -> int | None:
         if trip > _MOST_SHIFTS:
             return None
     return trip
+
+
+def _is_not_zero(place: Tree, value: Tree) -> Tree:
+    return ["binary", place, "!=", value, ["literal", place, 0, ["int", 32, True]], ["int", 1, False]]
 
 
 def _bare(tree: Tree) -> Tree:

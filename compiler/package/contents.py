@@ -17,7 +17,7 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.layers import Layers
-from penstock.compiler.lengths import Sizes, sizes_json
+from penstock.compiler.lengths import SizesByLength, sizes_json
 from penstock.compiler.package.render import render_bitstream_note, render_html, render_readme
 from penstock.compiler.package.report import Report
 from penstock.compiler.package.xrt import runs_on_xrt, xrt_files
@@ -273,7 +273,7 @@ def _sides(program: Program) -> tuple[Sequence[Port], Sequence[Port]]:
     return program.signature.inputs, program.signature.outputs
 
 
-def _port(port: Port, sizes: Sizes | None) -> dict[str, Any]:
+def _port(port: Port, sizes: SizesByLength | None) -> dict[str, Any]:
     """With which of its dims follow from lengths, where each call says some."""
     scale = port.quant.scale if port.quant else None
     return {

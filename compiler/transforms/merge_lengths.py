@@ -18,9 +18,9 @@ from penstock.compiler.dialects.counts import LengthsAttr
 from penstock.compiler.dialects.nest import GuardAttr, Loop, LoopsAttr, Term
 from penstock.compiler.dialects.types import memref_type
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.lengths import Count, Length
+from penstock.compiler.lengths import ByLength, Length
 
-Steps = Mapping[str, int]
+StepsByLength = Mapping[str, int]
 """A length by its name, in steps."""
 
 
@@ -37,7 +37,7 @@ def compared_steps(lengths: Sequence[Length]) -> list[dict[str, int]]:
 
 
 def merge_lengths(
-    modules: Sequence[ModuleOp], steps: Sequence[Steps], lengths: Sequence[Length], where: str
+    modules: Sequence[ModuleOp], steps: Sequence[StepsByLength], lengths: Sequence[Length], where: str
 ) -> ModuleOp:
     """The stream level for all lengths, from what it is at some of them, the largest first."""
     merged = modules[0].clone()
@@ -58,7 +58,7 @@ def merge_lengths(
     return merged
 
 
-def at_steps(module: ModuleOp, steps: Steps) -> ModuleOp:
+def at_steps(module: ModuleOp, steps: StepsByLength) -> ModuleOp:
     """The accelerator as it works at some lengths: every number that follows from one is known.
 
     What it followed from stays beside it, since the hardware has one schedule for all lengths.
@@ -74,11 +74,11 @@ def at_steps(module: ModuleOp, steps: Steps) -> ModuleOp:
     return fixed
 
 
-def _turning(loop: Loop, steps: Steps) -> Loop:
+def _turning(loop: Loop, steps: StepsByLength) -> Loop:
     return Loop(loop.name, loop.count.at(steps), law=loop.count) if loop.count else loop
 
 
-def _fixed(term: Term, steps: Steps) -> Term:
+def _fixed(term: Term, steps: StepsByLength) -> Term:
     return replace(term, value=term.count.at(steps), count=None, law=term.count) if term.count else term
 
 
@@ -88,7 +88,7 @@ def _top(module: ModuleOp) -> stream.TopOp:
 
 @dataclass(frozen=True)
 class _Merging:
-    steps: tuple[Steps, ...]
+    steps: tuple[StepsByLength, ...]
     where: str
 
     def merge(self, whole: stream.TopOp, walks: Sequence[list[Operation]]) -> None:
@@ -185,7 +185,7 @@ class _Merging:
             raise self._refused(place, "it happens at other times")
         return GuardAttr(tuple(terms))
 
-    def _count(self, place: str, what: str, values: Sequence[int]) -> Count | None:
+    def _count(self, place: str, what: str, values: Sequence[int]) -> ByLength | None:
         """What a number follows from; None where it is one number."""
         if len(set(values)) == 1:
             return None
@@ -198,7 +198,7 @@ class _Merging:
                 if rest:
                     raise self._refused(place, f"{what} grows by {grown} in {taken} steps")
                 factors[less[0]] = factor
-        count = Count.of(factors, values[0] - sum(factor * most[name] for name, factor in factors.items()))
+        count = ByLength.of(factors, values[0] - sum(factor * most[name] for name, factor in factors.items()))
         if any(count.at(steps) != value for steps, value in zip(self.steps, values, strict=True)):
             raise self._refused(place, f"{what} is {list(values)}, which does not grow evenly")
         return count
@@ -224,7 +224,7 @@ def _holds(largest: Attribute, kind: Attribute) -> bool:
     """Whether a memory of the largest length has room for what it is at another."""
     if isinstance(largest, stream.BlocksType) and isinstance(kind, stream.BlocksType):
         return largest.count == kind.count and _holds(largest.block, kind.block)
-    if isinstance(largest, MemRefType) and isinstance(kind, MemRefType):
+    if largest.name == kind.name == MemRefType.name:
         one, other = memref_type(largest), memref_type(kind)
         same = one.element_type == other.element_type and one.memory_space == other.memory_space
         here, there = one.get_shape(), other.get_shape()

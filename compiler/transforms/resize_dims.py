@@ -12,7 +12,7 @@ from penstock.compiler.analysis.lengths import SizedGraph, lengths_of, reshaped
 from penstock.compiler.dialects.counts import LENGTHS, SIZES, LengthsAttr, SizesAttr
 from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.lengths import Sizes, at_most
+from penstock.compiler.lengths import SizesByLength, at_most
 from penstock.compiler.program import Port, Program, Signature
 from penstock.compiler.transforms.pad_dims import retyped
 
@@ -65,14 +65,14 @@ def resized(program: Program, lengths: Mapping[str, int]) -> Program:
     return replace(program, module=module, params=params, signature=Signature(*ports), samples=None, lengths=None)
 
 
-def _inner(port: Port, sizes: Sizes, shape: tuple[int, ...]) -> Sizes:
+def _inner(port: Port, sizes: SizesByLength, shape: tuple[int, ...]) -> SizesByLength:
     found = reshaped(port.shape, sizes, shape)
     if found is None:
         raise _differs(port.name, f"{port.shape} is walked as {shape}, which takes a dim that varies apart")
     return found
 
 
-def _said(sizes: Sizes) -> str:
+def _said(sizes: SizesByLength) -> str:
     return "(" + ", ".join("fixed" if size is None else str(size) for size in sizes) + ")"
 
 

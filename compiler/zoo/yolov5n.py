@@ -39,7 +39,7 @@ class Bottleneck(nn.Module):
         return x + self.body(x) if self.beside else self.body(x)
 
 
-class Split(nn.Module):
+class HalfThrough(nn.Module):
     """Half of the channels through bottlenecks, half past them."""
 
     def __init__(self, inputs: int, outputs: int, depth: int, beside: bool) -> None:
@@ -75,15 +75,15 @@ class Yolo(nn.Module):
         a, b, c, d, e = (first << level for level in range(5))
         self.stem = nn.Sequential(nn.Conv2d(3, a, 6, 2, 2, bias=False), nn.BatchNorm2d(a), nn.SiLU())
         self.eighth = nn.Sequential(
-            _layer(a, b, 3, 2), Split(b, b, 1, True), _layer(b, c, 3, 2), Split(c, c, 2, True)
+            _layer(a, b, 3, 2), HalfThrough(b, b, 1, True), _layer(b, c, 3, 2), HalfThrough(c, c, 2, True)
         )  # fmt: skip
-        self.sixteenth = nn.Sequential(_layer(c, d, 3, 2), Split(d, d, 3, True))
-        self.last = nn.Sequential(_layer(d, e, 3, 2), Split(e, e, 1, True), Pyramid(e), _layer(e, d))
+        self.sixteenth = nn.Sequential(_layer(c, d, 3, 2), HalfThrough(d, d, 3, True))
+        self.last = nn.Sequential(_layer(d, e, 3, 2), HalfThrough(e, e, 1, True), Pyramid(e), _layer(e, d))
         self.larger = nn.Upsample(scale_factor=2)
-        self.up = nn.Sequential(Split(2 * d, d, 1, False), _layer(d, c))
-        self.top = Split(2 * c, c, 1, False)
-        self.down, self.middle = _layer(c, c, 3, 2), Split(2 * c, d, 1, False)
-        self.further, self.bottom = _layer(d, d, 3, 2), Split(2 * d, e, 1, False)
+        self.up = nn.Sequential(HalfThrough(2 * d, d, 1, False), _layer(d, c))
+        self.top = HalfThrough(2 * c, c, 1, False)
+        self.down, self.middle = _layer(c, c, 3, 2), HalfThrough(2 * c, d, 1, False)
+        self.further, self.bottom = _layer(d, d, 3, 2), HalfThrough(2 * d, e, 1, False)
         self.heads = nn.ModuleList(nn.Conv2d(width, outputs, 1) for width in (c, d, e))
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -13,7 +13,7 @@ from torch import nn
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model, make_context
 from penstock.compiler.frontend.__main__ import main
-from penstock.compiler.lengths import Count, Length, parse_lengths
+from penstock.compiler.lengths import ByLength, Length, parse_lengths
 from penstock.compiler.program import Program
 from penstock.compiler.saved_program import FILES, load_checked
 from tests.frontend.onnx_files import export
@@ -88,7 +88,7 @@ def test_sizes_follow_from_the_length(attention: Program) -> None:
     known = attention.lengths
     assert known is not None
     assert known.lengths == (Length("rows", 2, 8, 2),)
-    rows = Count.of({"rows": 1})
+    rows = ByLength.of({"rows": 1})
     assert known.inputs == ((rows, None),)
     assert known.outputs == ((rows, None),)
     assert attention.signature.inputs[0].shape == (8, 4)
@@ -218,7 +218,7 @@ def test_an_open_dim_of_an_onnx_file(tmp_path: Path) -> None:
     )
     program = import_model(str(path), dims=parse_lengths(["rows=2..6"]))
     assert program.lengths is not None
-    assert program.lengths.inputs == ((Count.of({"rows": 1}), None),)
+    assert program.lengths.inputs == ((ByLength.of({"rows": 1}), None),)
     with pytest.raises(PenstockError, match="no input has a dim called 'row'"):
         import_model(str(path), dims=parse_lengths(["row=2..6"]))
 

@@ -16,7 +16,7 @@ from penstock.compiler.backend.rtl.emit import emit_rtl
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.stream import LENGTHS
 from penstock.compiler.frontend.context import make_context
-from penstock.compiler.lengths import Count, Length, Sizes
+from penstock.compiler.lengths import ByLength, Length, SizesByLength
 from penstock.compiler.model_lengths import ModelLengths
 from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.pipeline.lower import at_lengths
@@ -40,9 +40,9 @@ Array = NDArray[Any]
 def sized(program: Program, lengths: Sequence[Length], dims: Mapping[str, Sequence[str | None]]) -> Program:
     """A program that is as large as at the largest lengths; `dims` says which dims of a tensor are which length."""
 
-    def sizes(name: str, rank: int) -> Sizes:
+    def sizes(name: str, rank: int) -> SizesByLength:
         given = dims.get(name, (None,) * rank)
-        return tuple(Count.of({one: 1}) if one else None for one in given)
+        return tuple(ByLength.of({one: 1}) if one else None for one in given)
 
     ports = program.signature
     known = ModelLengths(

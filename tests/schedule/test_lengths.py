@@ -16,7 +16,7 @@ from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.nest import GuardAttr, Loop, Term
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
-from penstock.compiler.lengths import Count, Length
+from penstock.compiler.lengths import ByLength, Length
 from penstock.compiler.schedule import load_library
 from penstock.compiler.schedule.carried import reuse_distance
 from penstock.compiler.transforms.merge_lengths import at_steps, merge_lengths
@@ -24,7 +24,7 @@ from penstock.profiling.network import network_of
 from tests.schedule.sums import sums, sums_of, top
 
 SEQ = Length("seq", 1, 5)
-COUNTS = st.builds(lambda factor, offset: Count.of({"seq": factor}, offset), st.integers(1, 2), st.integers(0, 2))
+COUNTS = st.builds(lambda factor, offset: ByLength.of({"seq": factor}, offset), st.integers(1, 2), st.integers(0, 2))
 LOOPS = st.one_of(
     st.builds(lambda trip: Loop("d", trip), st.integers(1, 4)),
     st.builds(lambda count: Loop("d", count.at({"seq": 5}), count), COUNTS),
@@ -68,8 +68,8 @@ def test_what_is_said_of_guards_holds_at_every_length(data: st.DataObject) -> No
 
 
 def test_a_guard_and_its_opposite_exclude_each_other_and_ends_that_may_meet_do_not() -> None:
-    loops = [Loop("d", 5, Count.of({"seq": 1}))]
-    last = Count.of({"seq": 1}, -1)
+    loops = [Loop("d", 5, ByLength.of({"seq": 1}))]
+    last = ByLength.of({"seq": 1}, -1)
     at_end, before = (GuardAttr((Term(0, sign, 4, count=last),)) for sign in ("eq", "ne"))
     first = GuardAttr((Term(0, "eq", 0),))
     assert Extents(loops, (SEQ,)).exclusive(at_end, before)

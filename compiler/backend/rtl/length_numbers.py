@@ -14,7 +14,7 @@ from penstock.compiler.backend.rtl.stages import PipelineStages
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.nest_attributes import SIGNS, GuardAttr
 from penstock.compiler.dialects.stream import TaskOp
-from penstock.compiler.lengths import Count, Length
+from penstock.compiler.lengths import ByLength, Length
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class LengthSignals:
 
 def met_lengths(task: TaskOp) -> set[str]:
     """The lengths that a task's loops and guards follow from."""
-    counts: list[Count | None] = []
+    counts: list[ByLength | None] = []
     for op in task.walk():
         if isinstance(op, nest.NestOp):
             counts += [loop.count for loop in op.loops.data]
@@ -47,17 +47,17 @@ class LengthNumbers:
 
     signals: LengthSignals
     stages: PipelineStages
-    made: dict[tuple[Count, int], str] = field(default_factory=dict[tuple[Count, int], str])
+    made: dict[tuple[ByLength, int], str] = field(default_factory=dict[tuple[ByLength, int], str])
     updates: list[str] = field(default_factory=list[str])
 
-    def label(self, count: Count) -> str:
+    def label(self, count: ByLength) -> str:
         """`2_seq_less_1`, for names."""
         terms = [("" if factor > 0 else "less_") + (f"{abs(factor)}_" if abs(factor) > 1 else "") + name
                  for name, factor in count.factors]  # fmt: skip
         more = [f"{'less' if count.offset < 0 else 'and'}_{abs(count.offset)}"] if count.offset else []
         return "_".join([*terms, *more])
 
-    def compared(self, counter: str, comparison: str, count: Count) -> str:
+    def compared(self, counter: str, comparison: str, count: ByLength) -> str:
         """A counter against a number, which may be below zero."""
         low, high = count.ends(self.signals.lengths)
         if low >= 0:
@@ -65,11 +65,11 @@ class LengthNumbers:
         width = max(high.bit_length(), (-low - 1).bit_length()) + 1
         return f"$signed({{1'b0, 32'({counter})}}) {SIGNS[comparison]} $signed({self._register(count, width)})"
 
-    def modulo(self, count: Count, width: int) -> str:
+    def modulo(self, count: ByLength, width: int) -> str:
         """The number's lowest bits, for what counts modulo so many."""
         return self._register(count, width)
 
-    def _register(self, count: Count, width: int) -> str:
+    def _register(self, count: ByLength, width: int) -> str:
         key = count, width
         if key not in self.made:
             text = count.text(self.signals.names)

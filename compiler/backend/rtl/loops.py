@@ -11,7 +11,7 @@ from penstock.compiler.backend.rtl.lines import SvLines, clog2, conjunction
 from penstock.compiler.backend.rtl.stages import PipelineStages
 from penstock.compiler.dialects.nest import GuardAttr, Term
 from penstock.compiler.dialects.nest_attributes import SIGNS
-from penstock.compiler.lengths import Count
+from penstock.compiler.lengths import ByLength
 
 _WORDS = {"eq": "is", "ne": "is_not", "ge": "from", "le": "to", "in": "in"}
 
@@ -163,16 +163,16 @@ class Loops:
         name, width = self.stages.fresh(label), clog2(most + 1)
         start = offset % (1 << width)
         self.stages.declare(name, width)
-        choice, undone = "", Count((), 0)
+        choice, undone = "", ByLength((), 0)
         for factor, k in reversed(list(zip(factors, self.turning, strict=True))):
             choice += f"!{self.last(k)} ? {self._moved(name, undone.times(-1).plus(factor), width)} : "
-            trips = self.loops[k].count or Count((), self.loops[k].trip)
+            trips = self.loops[k].count or ByLength((), self.loops[k].trip)
             undone = undone.add(trips.plus(-1).times(factor))
         self.resets.append(f"{name} <= {width}'d{start};")
         self.updates.append(f"{name} <= {choice}{width}'d{start};")
         return name
 
-    def _moved(self, name: str, step: Count, width: int) -> str:
+    def _moved(self, name: str, step: ByLength, width: int) -> str:
         if step.factors:
             return f"{name} + {self.numbers.modulo(step, width)}"
         if step.offset == 0:
