@@ -129,6 +129,11 @@ class _Text:
         if isinstance(op, arith.ConstantOp) and isa(op.result.type, TensorType):  # noqa: SIM102 (types narrow one by one)
             if not isinstance(op.value, DenseIntOrFPElementsAttr):
                 raise self._unsupported(op, f"with a value of {op.value.name}")
+        if isinstance(op, linalg.GenericOp):
+            last = op.body.block.last_op
+            if not isinstance(last, linalg.YieldOp) or len(last.operands) != len(op.outputs):
+                raise self._refused("linalg-text", f"the body of {op.name} does not yield one value for each result",
+                                    self._place(op))  # fmt: skip
         for region in op.regions:
             for block in region.blocks:
                 for inner in block.ops:

@@ -9,11 +9,11 @@ from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.lengths import parse_lengths
 from penstock.compiler.reference import parse_reference, with_sizes
 from penstock.compiler.zoo._declared import declared_options
-from penstock.db.schema.records import Model
 from penstock.services.jobs.refused import RefusedError
 
 if TYPE_CHECKING:
     from penstock.compiler.program import Program
+    from penstock.db.schema.records import Model
 
 _TAKING = ("python", "onnx", "zoo", "library")
 

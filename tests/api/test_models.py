@@ -137,7 +137,8 @@ def test_a_model_is_checked_by_a_small_run(client: httpx.Client) -> None:
     run = asked.json()
     assert asked.headers["location"] == run["url"]
     assert [(step["kind"], step["state"]) for step in run["steps"]] == [("import", "queued"), ("check", "blocked")]
-    assert (run["name"], run["options"]) == ("check of mlp", {"platform": "u55c", "quantize": "w8a8"})
+    asked = {"platform": "u55c", "quantize": "w8a8", "dims": []}
+    assert (run["name"], run["options"]) == ("check of mlp", asked)
     assert client.post(f"{model['url']}/check", json={"quantize": "w8a8"}, headers=headers).json() == run
     check_problem(client.post(f"{model['url']}/check", json={"platform": "u56c"}), "unknown-platform", 422, "u55c")
     check_problem(client.post(f"{model['url']}/check", json={"trials": 3}), "unknown-option", 422, "trials")

@@ -67,7 +67,7 @@ def test_a_row_that_is_kept_is_not_found_again(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_pattern_is_for_benchmarks_with_names(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["bench", "fifo", "--only", "x"]) == 2
+    assert run(["bench", "claims", "--only", "x"]) == 2
     assert "takes no --only" in capsys.readouterr().err
     assert run(["bench", "models", "--only", "no-such-model"]) == 2
     assert "no row of the benchmark models has 'no-such-model'" in capsys.readouterr().err

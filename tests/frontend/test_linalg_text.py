@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -187,6 +188,11 @@ def test_quotation_marks_in_comments_are_no_strings(tmp_path: Path) -> None:
 def test_bytes_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(PenstockError, match="the file is not text"):
         load(b"func\xff\xfe", tmp_path)
+
+
+def test_a_body_that_yields_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PenstockError, match="does not yield one value for each result"):
+        load(re.sub(r"linalg.yield %\w+ : f32", "linalg.yield", DENSE, count=1), tmp_path)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -39,9 +39,10 @@ run_fast = stream.run
 
 
 def run_both(
-    module: ModuleOp, memories: Mapping[str, np.ndarray], parameters: Mapping[str, np.ndarray]
+    module: ModuleOp, memories: Mapping[str, np.ndarray], parameters: Mapping[str, np.ndarray], *, whole: bool = True
 ) -> dict[str, np.ndarray]:
-    got, wanted = run_fast(module, memories, parameters), stepper.run(module, memories, parameters)
+    got = run_fast(module, memories, parameters, whole=whole)
+    wanted = stepper.run(module, memories, parameters)
     assert got.keys() == wanted.keys()
     for name, array in wanted.items():
         assert got[name].dtype == array.dtype
