@@ -113,9 +113,8 @@ class _Descent:
         if rank_of(starts[0])[0] >= 1.0:  # what is so far beyond is seldom a matter of walks
             worth.most = min(worth.most, len(worth.seen) + _FOR_WHAT_DOES_NOT_FIT)
         for start in starts:
-            if not found or (
-                len(worth.seen) < worth.most * _WORTH_ANOTHER and not self._is_enough(min(found, key=rank_of))
-            ):
+            more = len(worth.seen) < worth.most * _WORTH_ANOTHER
+            if not found or (more and not self._is_enough(min(found, key=rank_of))):
                 found.append(self._descend(start, rounds, anchored=not self._flows(start)))
         best = self._fed(self._elsewhere(min(found, key=rank_of)))
         return Descended(self._seen_to_run(best), len(worth.seen))
@@ -219,15 +218,13 @@ class _Descent:
                     found.append(evaluation)
         if found and IN_TURN in self.choices:
             best = min(found, key=rank_of)
-            best = self._best_of(self._flowing(best.params), best)
-            if ROWS in self.choices:  # what suits plain walks need not suit these
+            ways = [self._best_of(self._flowing(best.params), best)]
+            if ROWS in self.choices:  # what suits plain walks need not suit these, nor the other way round later
                 unpadded = [flow for way in (plain, *self._other_multipliers(plain)) for flow in self._flowing(way)]
-                best = self._best_of(unpadded, best, more=True)
-            best = self._best_of(shared_out(self.choices, best.params), best)
-            fed = (best.params, *self._other_multipliers(best.params))  # weights pass again, beside more or less
-            best = self._best_of([way for one in fed for way in in_blocks(self.choices, one)], best, more=True)
-            best = self._fed(best)
-            found += [best] if best not in found else []
+                ways.append(self._best_of(unpadded, ways[0], more=True))
+                others = [e for way in unpadded if (e := self._evaluate(way)) is not None and e is not ways[1]]
+                ways += [min(others, key=rank_of, default=ways[0])]
+            found += [e for way in {id(w): w for w in ways}.values() if (e := self._well_fed(way)) not in found]
         if not found:
             raise PenstockError(
                 code="nothing-fits", what="not even the simplest walk can be laid out",
@@ -239,6 +236,12 @@ class _Descent:
         """Walks with which each kernel takes in what the one before it makes as it comes, and weights pass once."""
         walks = self.fitting.flowing(self.space.settings(params))
         yield from ({**params, **walks, IN_TURN: in_turn} for in_turn in self.choices[IN_TURN] if walks)
+
+    def _well_fed(self, best: Evaluation) -> Evaluation:
+        """With lanes for one time or another, rows in blocks, and what feeds them, as suits the walks of a start."""
+        best = self._best_of(shared_out(self.choices, best.params), best)
+        fed = (best.params, *self._other_multipliers(best.params))  # weights pass again, beside more or less
+        return self._fed(self._best_of([way for o in fed for way in in_blocks(self.choices, o)], best, more=True))
 
     def _fed(self, best: Evaluation) -> Evaluation:
         """With banks, multipliers and loads that run ahead as suits its walks, whatever was tried before."""
@@ -312,8 +315,7 @@ class _Descent:
     def _anchors(self, op: TensorOp, best: Evaluation) -> list[State]:
         """Walks with one slow dim, for all other kernels to fall in with."""
         name = f"{WALK}.{op.layer}"
-        plain = (CAPPED[None], CAPPED[1])
-        slow = [value for value in self.choices[name] if len(outer_of(value)) == 1 and cap_of(value) in plain]
+        slow = [v for v in self.choices[name] if len(outer_of(v)) == 1 and cap_of(v) in (CAPPED[None], CAPPED[1])]
         return [self._followed(op, {**best.params, name: value}) for value in slow]
 
     def _other_walks(self, op: TensorOp, best: Evaluation) -> Iterator[State]:
@@ -365,10 +367,9 @@ class _Descent:
 
     def _padded(self, best: Evaluation) -> Iterator[State]:
         """Dims as they are, or padded for all that may be used, or for what operators were left of it."""
-        used = best.figures.resources
         plain = {name: sizes[0] for name, sizes in self.choices.items() if name.startswith("pad.")}
         yield {**best.params, **plain}
-        for whole in dict.fromkeys((self.evaluator.may_use, used)):
+        for whole in dict.fromkeys((self.evaluator.may_use, best.figures.resources)):
             yield {**best.params, **self._sizes(best.params, Allowance(whole))}
         yield {**best.params, **self._smooth}
         for name in plain:
