@@ -18,13 +18,17 @@ from penstock.compiler.dialects.nest import NestOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.lengths import import_lengths
 from penstock.compiler.interpreter import linalg as linalg_interpreter
+from penstock.compiler.layout import crop, pad
 from penstock.compiler.lengths import ByLength, Length
 from penstock.compiler.model_lengths import ModelLengths
 from penstock.compiler.pipeline import Lowered, lower, prepare
+from penstock.compiler.pipeline.emit import emit_code
 from penstock.compiler.pipeline.lower import at_lengths
 from penstock.compiler.pipeline.verify import compare, make_inputs
 from penstock.compiler.program import Program
 from penstock.compiler.reference import parse_reference
+from penstock.profiling.csim import build_csim
+from penstock.profiling.tool_runner import ToolRunner
 from tests.compiler.designs import Dense, build_network, designs
 
 BATCH = 6
@@ -195,3 +199,23 @@ def test_models_without_such_a_length_are_refused(reference: str, length: Length
     with pytest.raises(PenstockError) as raised:
         import_lengths(parse_reference(reference), [length], lambda _: None)
     assert said in str(raised.value)
+
+
+def test_cpp_follows_two_lengths(tmp_path: Path) -> None:
+    """A cache and the rows behind it: one loop goes over both, and the C++ counts the places of all loops together."""
+    lengths = [Length("seq", 1, 3), Length("cache", 1, 4)]
+    reference = parse_reference("zoo:gpt2?mode=decode&d=8&heads=2&ffn=8")
+    program = prepare(import_lengths(reference, lengths, lambda _: None), "w8a8")
+    lowered = lower(program, default_design(read_graph(program.module), "u55c", 300.0, "w8a8"))
+    emit_code(lowered, tmp_path, part="xcu55c-fsvh2892-2L-e", clock_mhz=300.0)
+    csim = build_csim(tmp_path, ToolRunner())
+    whole = program.signature
+    for sizes in ({"seq": 1, "cache": 1}, {"seq": 3, "cache": 2}, {"seq": 2, "cache": 4}):
+        own = at_lengths(lowered, sizes)
+        inputs = make_inputs(own, random_sets=1)[0]
+        frame = [pad(value, port.shape) for value, port in zip(inputs, whole.inputs, strict=True)]
+        (answer,) = csim.run_frames([[*frame, np.array(list(sizes.values()), np.int32)]])
+        for got, port, cut, wanted in zip(
+            answer, whole.outputs, own.program.signature.outputs, own.run_itensor(inputs), strict=True
+        ):
+            np.testing.assert_array_equal(crop(got.reshape(port.shape), cut.shape).reshape(-1), wanted.reshape(-1))

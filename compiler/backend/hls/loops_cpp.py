@@ -31,8 +31,7 @@ def open_loops(
             _nested(out, loop, f"{label}_{loop.name}: " if position == len(inner) - 1 else "", lengths)
         return lambda: _close(out, len(loops))
     slot, slots = fresh("slot"), fresh("slots")
-    sizes = [trips_of(loop, lengths) for loop in inner]
-    sizes = [f"({size})" if loop.count and loop.count.offset else size for loop, size in zip(inner, sizes, strict=True)]
+    sizes = [f"({trips})" if " " in (trips := trips_of(loop, lengths)) else trips for loop in inner]
     out.add(f"const int {slots} = {' * '.join(sizes)};")
     out.add(f"int {', '.join(f'{loop.name} = 0' for loop in inner)};")
     out.add(f"{label}_{inner[-1].name}: for (int {slot} = 0; {slot} < {slots}; ++{slot}) {{")
