@@ -188,6 +188,7 @@ class Verify(Record):
     csim: CsimCheck
     pytorch: PytorchCheck
     levels: tuple[LevelCheck, ...] = ()
+    lengths: tuple[LevelCheck, ...] = Field(default=(), description="the same at other sizes that a call may say")
     whole: WholeCheck | None = Field(default=None, description="null: nothing runs on the host")
     rtl: RtlCheck | None = Field(default=None, description="null: no SystemVerilog was run")
     probes: ProbeCheck | None = Field(default=None, description="null: the model has no inputs to vary")

@@ -74,7 +74,7 @@ class Checked:
 
     @property
     def passed(self) -> bool:
-        levels = all(level.equal for level in self.verify.levels)
+        levels = all(level.equal for level in (*self.verify.levels, *self.verify.lengths))
         whole = self.verify.whole is None or self.verify.whole.ok
         rtl = self.verify.rtl is None or self.verify.rtl.ok is True
         return levels and whole and rtl and self.verify.csim.equal is True and self.verify.pytorch.ok is not False
@@ -82,7 +82,7 @@ class Checked:
     def differences(self) -> str:
         """Which comparisons failed, in a few words, and where the difference from PyTorch begins."""
         verify = self.verify
-        wrong = [f"{level.level} against {level.against}" for level in verify.levels if not level.equal]
+        wrong = [f"{x.level} against {x.against}" for x in (*verify.levels, *verify.lengths) if not x.equal]
         wrong += ["csim against the interpreter"] if verify.csim.equal is not True else []
         wrong += ["the SystemVerilog against the interpreter"] if verify.rtl and verify.rtl.ok is not True else []
         wrong += [f"the accelerator against PyTorch: {verify.pytorch.note}"] if verify.pytorch.ok is False else []
@@ -201,7 +201,8 @@ def _check(
         verify=Verify(
             csim=_csim_section(comparisons, frames),
             pytorch=_pytorch_section(lowered, pytorch),
-            levels=tuple(_level_section(c, too_long) for c in (*levels, *lengths)),
+            levels=tuple(_level_section(c, too_long) for c in levels),
+            lengths=tuple(_level_section(c, "") for c in lengths),
             whole=whole,
             rtl=rtl,
             probes=_probes_section(probes),
@@ -369,9 +370,8 @@ def _level_section(c: Comparison, too_long: str) -> LevelCheck:
     note = f"largest difference {c.max_difference:.3g}" if c.tolerance else "bit for bit"
     if c.level == "itensor" and too_long:
         note += f"; the stream level was not interpreted: {too_long}, its C++ was run instead"
-    return LevelCheck(
-        level=c.level, against=c.reference, equal=c.equal, values=c.values, bits_equal=c.bits_equal, note=note
-    )
+    same = {"equal": c.equal, "values": c.values, "bits_equal": c.bits_equal}
+    return LevelCheck(level=c.level, against=c.reference, note=note, **same)
 
 
 def _csim_section(comparisons: list[Comparison], samples: int) -> CsimCheck:
