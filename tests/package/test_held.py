@@ -16,6 +16,7 @@ from penstock.compiler.frontend import import_model
 from penstock.compiler.interpreter.calls import example_calls, run_calls
 from penstock.compiler.package import collect_package, write_folder
 from penstock.compiler.pipeline import Lowered, emit, lower, prepare
+from penstock.compiler.program import Program
 from penstock.compiler.runtime import penstock_runtime
 from penstock.compiler.runtime.penstock_runtime import Port
 from penstock.compiler.runtime.penstock_runtime.layout import from_memory, to_memory
@@ -83,7 +84,10 @@ def packaged(
     reference: str, folder: Path, quantize: str | None = None, models: Path = MODELS
 ) -> tuple[Lowered, Checked]:
     """A package in `folder`/package, after the whole chain of checks."""
-    program = prepare(import_model(f"{models}:{reference}"), quantize)
+    return packaged_program(prepare(import_model(f"{models}:{reference}"), quantize), folder, quantize)
+
+
+def packaged_program(program: Program, folder: Path, quantize: str | None = None) -> tuple[Lowered, Checked]:
     lowered = lower(program, default_design(read_graph(program.module), "u55c", 300.0, quantize))
     emit(lowered, folder / "emitted", part="xcu55c-fsvh2892-2L-e", clock_mhz=300.0)
     checked = check_design(lowered, folder / "emitted", ToolRunner())
