@@ -256,7 +256,7 @@ def _check(returned: Any, name: str, where: str) -> LoadedModel:
         if not isinstance(value, torch.Tensor):
             raise _wrong_return(f"example input {position} is {_kind(value)}, not a tensor", where)
         tensors.append(value)
-    loaded = LoadedModel(name, where, _evaluating(module), tuple(tensors))
+    loaded = LoadedModel(name, where, _evaluating(module, where), tuple(tensors))
     if not rest or rest[0] is None:
         return loaded
     if isinstance(rest[0], Mapping) and "held_out" in rest[0]:
@@ -264,13 +264,29 @@ def _check(returned: Any, name: str, where: str) -> LoadedModel:
     return replace(loaded, evaluation=_check_evaluation(rest[0], where))
 
 
-def _evaluating(module: torch.nn.Module) -> torch.nn.Module:
-    """A graph that was exported is what it was traced as, and refuses to be put into another mode."""
-    if isinstance(module, torch.fx.GraphModule):
-        with contextlib.suppress(NotImplementedError):
-            return module.eval()
+def _evaluating(module: torch.nn.Module, where: str) -> torch.nn.Module:
+    """A graph that was exported has no modes: it is what it was traced as, which may be training."""
+    if not isinstance(module, torch.fx.GraphModule):
+        return module.eval()
+    try:
+        return module.eval()
+    except NotImplementedError:
+        if (trains := next((node for node in module.graph.nodes if _trains(node)), None)) is not None:
+            raise PenstockError(
+                code="training-graph", what=f"the graph was exported in training mode: {trains.name} trains",
+                where=where, limit="an exported graph cannot be put into evaluation mode",
+                hint="call model.eval() before torch.export.export",
+            ) from None  # fmt: skip
         return module
-    return module.eval()
+
+
+def _trains(node: torch.fx.Node) -> bool:
+    """Whether an operation does in training what it does not in use, as dropout and batch norms may."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    return any(given.get(name) is True for name in ("train", "training"))
 
 
 def _check_text(given: Mapping[str, Any], where: str) -> LoadedText:

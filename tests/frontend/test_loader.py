@@ -138,3 +138,25 @@ def test_the_zoo_refuses_by_name(reference: str, code: str, message: str) -> Non
         load_model(parse_reference(reference))
     assert caught.value.code == code
     assert message in caught.value.one_line()
+
+
+@pytest.mark.parametrize(("layer", "trains"), [("BatchNorm1d(4)", "batch_norm"), ("Dropout(0.5)", "dropout")])
+def test_a_graph_that_was_exported_in_training_is_refused(layer: str, trains: str, tmp_path: Path) -> None:
+    """Nothing can put it into evaluation mode, and it would train with each answer."""
+    path = tmp_path / "exported.py"
+    path.write_text(
+        HEAD + f"""
+def model(training):
+    module, x = nn.Sequential(nn.Linear(4, 4), nn.{layer}), torch.randn(3, 4)
+    return torch.export.export(module.train(training), (x,)).module(), (x,)
+
+def for_use():
+    return model(False)
+
+def in_training():
+    return model(True)
+"""
+    )
+    assert isinstance(load_model(parse_reference(f"{path}:for_use")).module, torch.fx.GraphModule)
+    with pytest.raises(PenstockError, match=f"exported in training mode: {trains} trains"):
+        load_model(parse_reference(f"{path}:in_training"))
