@@ -1,4 +1,4 @@
-"""SizesByLength that each call says, and numbers that follow from them: `2 * seq + 1`.
+"""Sizes that each call says, and numbers that follow from them: `2 * seq + 1`.
 
 A model that takes `seq=1..64` is one program, whose tensors are as large as at 64, and one accelerator, whose loops
 turn as often as the call's length asks for. Hardware counts a length in steps.
@@ -116,7 +116,7 @@ SizesByLength = tuple[ByLength | None, ...]
 """Of a tensor's dims those that follow from lengths; None for a dim of one size."""
 
 
-def at_most(shape: Sequence[int], sizes: SizesByLength, lengths: Mapping[str, int]) -> tuple[int, ...]:
+def shape_at(shape: Sequence[int], sizes: SizesByLength, lengths: Mapping[str, int]) -> tuple[int, ...]:
     """The shape that it is at these lengths."""
     return tuple(n if size is None else size.at(lengths) for n, size in zip(shape, sizes, strict=True))
 

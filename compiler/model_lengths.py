@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from penstock.compiler.arrays import Array
-from penstock.compiler.lengths import Length, SizesByLength, at_most, sizes_json, sizes_of
+from penstock.compiler.lengths import Length, SizesByLength, shape_at, sizes_json, sizes_of
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,14 @@ class ModelLengths:
             for shape, sizes in zip(shapes, sides, strict=True):
                 if any(name not in names for size in sizes if size for name, _ in size.factors):
                     return "a size follows from a length that it does not have"
-                if at_most(shape, sizes, self.most) != tuple(shape):
+                if shape_at(shape, sizes, self.most) != tuple(shape):
                     return f"a port of shape {tuple(shape)} has other sizes at the largest lengths"
         for sample in self.samples:
             for arrays, shapes, sides in (
                 (sample.inputs, inputs, self.inputs),
                 (sample.outputs, outputs, self.outputs),
             ):
-                wanted = [at_most(*one, sample.lengths) for one in zip(shapes, sides, strict=True)]
+                wanted = [shape_at(*one, sample.lengths) for one in zip(shapes, sides, strict=True)]
                 if [tuple(array.shape) for array in arrays] != wanted:
                     return "an example has other sizes than its lengths say"
         return ""

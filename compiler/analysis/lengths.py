@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 
 from xdsl.ir import SSAValue
 
@@ -44,8 +45,7 @@ class SizedGraph:
 
     def grains_of(self, operation: TensorOp) -> tuple[int, ...]:
         """Of each loop along a dim that varies, what each call's size is a multiple of; 0 for the others."""
-        steps = {length.name: length.step for length in self.lengths}
-        return tuple(0 if size is None else grain(size, steps) for size in self.of_loops(operation))
+        return self._grains(self.of_loops(operation))
 
     def parts_of(self, operation: TensorOp, trips: tuple[int, ...]) -> tuple[int, ...]:
         """What lanes divide along each loop: its trips, or what the size of each call is a multiple of."""
@@ -53,10 +53,12 @@ class SizedGraph:
 
     def grains(self, value: SSAValue) -> tuple[int, ...]:
         """Of each dim that varies what its size is a multiple of; 0 for a dim of one size, () where none varies."""
-        if not any(self.of_value(value)):
-            return ()
+        sizes = self.of_value(value)
+        return self._grains(sizes) if any(sizes) else ()
+
+    def _grains(self, sizes: SizesByLength) -> tuple[int, ...]:
         steps = {length.name: length.step for length in self.lengths}
-        return tuple(0 if size is None else grain(size, steps) for size in self.of_value(value))
+        return tuple(0 if size is None else grain(size, steps) for size in sizes)
 
     @cached_property
     def _found(self) -> tuple[dict[SSAValue, _Known], dict[str, _Known]]:
@@ -117,7 +119,7 @@ def grain(size: ByLength, steps: dict[str, int]) -> int:
     """How many places a size is always a multiple of: 1 if it has an odd place."""
     found = size.offset
     for name, factor in size.factors:
-        found = _gcd(found, factor * steps[name])
+        found = gcd(found, factor * steps[name])
     return found
 
 
@@ -179,12 +181,6 @@ def _sum(parts: Sequence[ByLength | int]) -> ByLength | int:
     for part in parts:
         total = total.plus(part) if isinstance(part, int) else total.add(part)
     return total if total.factors else total.offset
-
-
-def _gcd(one: int, other: int) -> int:
-    while other:
-        one, other = other, one % other
-    return abs(one)
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:

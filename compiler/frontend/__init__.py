@@ -55,9 +55,10 @@ def import_model(
         if isinstance(parsed, TaskReference):
             return import_tasks(parsed)
         if task_text(parsed.path) is not None or tile_text(parsed.path, parsed.function) is not None:
-            if dims:
-                with_sizes(TaskReference(parsed.path, parsed.function), {})
-            return import_tasks(TaskReference(parsed.path, parsed.function, parsed.options))
+            program = TaskReference(parsed.path, parsed.function, parsed.options)
+            if dims:  # only the file's text says that it is no PyTorch model, and so takes none
+                with_sizes(program, {})
+            return import_tasks(program)
     from penstock.compiler.frontend.importer import import_layers, import_loaded
     from penstock.compiler.frontend.loader import load_model
 

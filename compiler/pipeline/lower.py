@@ -199,9 +199,11 @@ def lower(program: Program, design: Design) -> Lowered:
         return _lower(program, design)
     marked, lengths = mark_sizes(program), program.lengths.lengths
     steps = compared_steps(lengths)
-    found = [_lower(*_at(marked, design, lengths, one), built=False) for one in steps]
-    merged = merge_lengths([one.stream for one in found], steps, lengths, program.name)
-    return replace(found[0], program=marked, design=design, stream=last_stage(merged, stream_passes(design)[1:]))
+    streams, directives = stream_passes(design)[:1], stream_passes(design)[1:]
+    found = [_tiled(*_at(marked, design, lengths, one)) for one in steps]
+    merged = merge_lengths([last_stage(itensor, streams) for _, itensor in found], steps, lengths, program.name)
+    padded, itensor = found[0]
+    return Lowered(marked, design, itensor, last_stage(merged, directives), padded)
 
 
 def at_lengths(lowered: Lowered, sizes: Mapping[str, int]) -> Lowered:
@@ -209,8 +211,9 @@ def at_lengths(lowered: Lowered, sizes: Mapping[str, int]) -> Lowered:
     known = lowered.program.lengths
     assert known is not None, "the accelerator does one size"
     steps = {length.name: sizes[length.name] // length.step for length in known.lengths}
-    own = _lower(*_at(lowered.program, lowered.design, known.lengths, steps), built=False)
-    return replace(own, stream=at_steps(lowered.stream, steps), largest=lowered)
+    program, design = _at(lowered.program, lowered.design, known.lengths, steps)
+    padded, itensor = _tiled(program, design)
+    return Lowered(program, design, itensor, at_steps(lowered.stream, steps), padded, lowered)
 
 
 def _at(
@@ -228,15 +231,18 @@ def _at(
     return resized(program, sizes), replace(design, kernels=kernels)
 
 
-def _lower(program: Program, design: Design, *, built: bool = True) -> Lowered:
-    """With `built`, the stream level says how everything is to be built."""
+def _lower(program: Program, design: Design) -> Lowered:
     if level_of(program.module) == "tasks":
         streams = last_stage(program.module, task_passes(design))
         return Lowered(program, design, program.module, streams, program)
+    padded, itensor = _tiled(program, design)
+    return Lowered(program, design, itensor, last_stage(itensor, stream_passes(design)), padded)
+
+
+def _tiled(program: Program, design: Design) -> tuple[Program, ModuleOp]:
+    """The program as it is tiled, and its itensor level."""
     padded = PadDims(design).run(program)
-    itensor = last_stage(padded.module, itensor_passes(design))
-    streams = last_stage(itensor, stream_passes(design) if built else stream_passes(design)[:1])
-    return Lowered(program, design, itensor, streams, padded)
+    return padded, last_stage(padded.module, itensor_passes(design))
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from penstock.compiler.analysis.lengths import SizedGraph, lengths_of, reshaped
 from penstock.compiler.dialects.counts import LENGTHS, SIZES, LengthsAttr, SizesAttr
 from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.lengths import SizesByLength, at_most
+from penstock.compiler.lengths import SizesByLength, shape_at
 from penstock.compiler.program import Port, Program, Signature
 from penstock.compiler.transforms.pad_dims import retyped
 
@@ -54,12 +54,12 @@ def resized(program: Program, lengths: Mapping[str, int]) -> Program:
     graph = read_graph(program.module)
     sized = SizedGraph(graph)
     values = [*graph.arguments, *(node.result for node in graph.nodes)]
-    shapes = {value: at_most(tensor_type(value).get_shape(), sized.of_value(value), lengths) for value in values}
+    shapes = {value: shape_at(tensor_type(value).get_shape(), sized.of_value(value), lengths) for value in values}
     module = retyped(graph, shapes)
     cut = {graph.name(a): tuple(slice(n) for n in shapes[a]) for a in graph.arguments if graph.is_param(a)}
     params = {name: array[cut[name]] if name in cut else array for name, array in program.params.items()}
     ports = (
-        tuple(replace(port, shape=at_most(port.shape, sizes, lengths)) for port, sizes in zip(side, own, strict=True))
+        tuple(replace(port, shape=shape_at(port.shape, sizes, lengths)) for port, sizes in zip(side, own, strict=True))
         for side, own in ((program.signature.inputs, known.inputs), (program.signature.outputs, known.outputs))
     )
     return replace(program, module=module, params=params, signature=Signature(*ports), samples=None, lengths=None)
