@@ -101,7 +101,9 @@ class SizedGraph:
             case Windows():
                 if isinstance(values[node.source][node.by.dim], ByLength):
                     raise _refused("a window", f"it slides along a dim of size {values[node.source][node.by.dim]}")
-                return _beside(values[node.source], values[node.result], node.by.dim, _shape(node.result)[node.by.dim])
+                own, places = values[node.result], len(values[node.source])
+                own[places:] = _shape(node.result)[places:]  # those of a window
+                return _beside(values[node.source], own, node.by.dim, _shape(node.result)[node.by.dim])
             case Reshape():
                 source, result = values[node.source], values[node.result]
                 if all(one is not None for one in source) and any(one is None for one in result):
@@ -170,9 +172,6 @@ def _beside(source: _Known, result: _Known, dim: int, size: int | None) -> bool:
             source[d], news = result[d], True
     if size is not None and result[dim] is None:
         result[dim], news = size, True
-    for d in range(len(source), len(result)):  # the places of a window
-        if result[d] is None and d < len(result):
-            result[d], news = 0, True
     return news
 
 

@@ -27,12 +27,18 @@ def row_major(shape: Sequence[int], dtype: Attribute, element: Sequence[int] | N
     return canonical_itensor(sizes, dtype, loops)
 
 
-def row_major_words(shape: Sequence[int], dtype: Attribute, lanes: int) -> ITensorType:
-    """The order of a tensor in memory, in runs of a power of two of at most so many elements, none across its rows."""
+def row_major_words(
+    shape: Sequence[int], dtype: Attribute, lanes: int, grains: Sequence[int] = ()
+) -> ITensorType:
+    """The order of a tensor in memory, in runs of a power of two of at most so many elements, none across its rows.
+
+    `grains` are of dims whose size each call says what it is always a multiple of, and 0 of others.
+    """
     element = [1] * len(shape)
     for dim in range(len(shape) - 1, -1, -1):
         room = lanes // prod(element)
-        element[dim] = gcd(shape[dim], 1 << (max(room, 1).bit_length() - 1))
+        grain = grains[dim] if grains else 0
+        element[dim] = gcd(shape[dim], 1 << (max(room, 1).bit_length() - 1), grain)
         if element[dim] != shape[dim]:
             break
     return row_major(shape, dtype, element)

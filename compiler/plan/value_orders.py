@@ -7,7 +7,7 @@ follows its first reader in the group; one that nothing but slices and concatena
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import gcd, prod
 
@@ -38,6 +38,8 @@ class ValueOrders:
     design: Design
     graph: Graph
     nodes: Sequence[Node]
+    grains: Callable[[SSAValue], tuple[int, ...]] = lambda _value: ()
+    """Of a tensor's dims whose size each call says, what that is always a multiple of; nothing of others."""
     made: dict[SSAValue, ITensorType] = field(default_factory=dict[SSAValue, ITensorType])
     taken: dict[SSAValue, ITensorType] = field(default_factory=dict[SSAValue, ITensorType])
     """In which order the first operation that reads a value takes it."""
@@ -76,8 +78,9 @@ class ValueOrders:
         """Row-major in words of a port, or of so many lanes if these are more."""
         dtype = dtype_of(value)
         return row_major_words(
-            tensor_type(value).get_shape(), dtype, max(lanes, self.design.port_bits // type_bits(dtype))
-        )
+            tensor_type(value).get_shape(), dtype, max(lanes, self.design.port_bits // type_bits(dtype)),
+            self.grains(value),
+        )  # fmt: skip
 
     def _joined(self, node: Concat) -> ITensorType:
         """The order of a concatenation: where its reader's has the parts one after the other, nothing is converted."""
@@ -180,8 +183,10 @@ class ValueOrders:
         shape, dim = tensor_type(node.source).get_shape(), channels[-1]
         frame = self._places(node) * prod(shape[d] for d in channels) // at_once
         lanes = max((n for one in self._reading(node) for n in self._unrolls(one, node, dim)), default=1)
-        fitting = [n for n in range(lanes, shape[dim] + 1) if shape[dim] % n == 0 and n % lanes == 0]
-        return next((n for n in fitting if frame <= self._pace(node) * n), shape[dim])
+        grains = self.grains(node.source)
+        part = (grains[dim] if grains else 0) or shape[dim]
+        fitting = [n for n in range(lanes, part + 1) if part % n == 0 and n % lanes == 0]
+        return next((n for n in fitting if frame <= self._pace(node) * n), part)
 
     def _comes(self, value: SSAValue, node: Windows) -> bool:
         """Whether a tensor is the windows of a slide, or further windows of them."""

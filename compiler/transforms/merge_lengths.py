@@ -104,6 +104,8 @@ class _Merging:
         for op, *others in zip(mine, *walks, strict=True):
             if isinstance(op, stream.TaskOp):
                 place = op.layer.data
+            elif isinstance(op, stream.StreamOp | stream.BlocksOp):
+                place = op.sym_name.data
             self._same(place, op, others, numbers)
             self._merge_types(place, op, others)
             for key in list(op.properties):

@@ -219,3 +219,12 @@ def test_cpp_follows_two_lengths(tmp_path: Path) -> None:
             answer, whole.outputs, own.program.signature.outputs, own.run_itensor(inputs), strict=True
         ):
             np.testing.assert_array_equal(crop(got.reshape(port.shape), cut.shape).reshape(-1), wanted.reshape(-1))
+
+
+def test_frames_one_after_the_other_are_as_many_as_a_call_says() -> None:
+    """Windows slide along other dims."""
+    reference = parse_reference("zoo:resnet8?channels=2&side=8")
+    program = prepare(import_lengths(reference, [Length("batch", 1, 3)], lambda _: None))
+    lowered = lower(program, default_design(read_graph(program.module), "u55c", 300.0))
+    for batch in (1, 3):
+        check_length(lowered, {"batch": batch})
