@@ -282,9 +282,9 @@ def _evaluating(module: torch.nn.Module, where: str) -> torch.nn.Module:
 
 def _trains(node: torch.fx.Node) -> bool:
     """Whether an operation does in training what it does not in use, as dropout and batch norms may."""
-    if not isinstance(node.target, torch._ops.OpOverload):
+    if (schema := getattr(node.target, "_schema", None)) is None:
         return False
-    names = [argument.name for argument in node.target._schema.arguments]
+    names: list[str] = [argument.name for argument in schema.arguments]
     given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
     return any(given.get(name) is True for name in ("train", "training"))
 
