@@ -229,7 +229,7 @@ class Evaluator:
         """The same design with memories and FIFOs built of what there is more of, if it fits then."""
         try:
             network = self.assembler.network(evaluation.design)
-            built = allocate_whole(network, self.assembler.library, self.may_use, {}, _SO_NEAR)
+            built = allocate_whole(network, self.assembler.library, self.may_use, {}, _SO_NEAR, explain=False)
         except PenstockError as error:
             if error.code not in NO_MEMORY:
                 raise

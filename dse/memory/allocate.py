@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import RESOURCE_NAMES, Resources, total
@@ -20,6 +21,8 @@ COMFORT = 0.5
 """The share of a limit up to which a resource counts as plentiful."""
 CROWDING = 10.0
 """What a share beyond that costs in the fullest resource, where a share of any resource costs 1."""
+_OF_MEMORIES = ("lut", "bram18", "uram")
+_ROUNDING = 1e-9
 
 
 def allocate(
@@ -29,11 +32,12 @@ def allocate(
     *,
     effort: float = 0.3,
     gap: float = 1e-6,
+    explain: bool = True,
 ) -> Allocation:
     """Build everything with the least shares of all resources, and none of them crowded where another has room.
 
     With a `gap`, it may take that part more than the least. `logic` is what the design needs besides. Where it does
-    not fit, the error says which resource is short by how much at least.
+    not fit, the error says which resource is short by how much at least, if somebody is to read it.
     """
     besides = dict(logic or {})
     uses: dict[str, MemoryUse] = {}
@@ -48,7 +52,7 @@ def allocate(
     for region, limit in limits.items():
         here = [item for item in items if item.region == region]
         model = _Region(region, here, limit, besides.get(region, Resources()))
-        chosen, best = model.solve(effort, gap)
+        chosen, best = model.solve(effort, gap, explain=explain)
         uses |= chosen
         proven &= best
     return Allocation(uses, {i.name: i.region for i in items}, dict(limits), besides, proven)
@@ -70,12 +74,35 @@ class _Region:
             groups.setdefault(tuple((c.kind, c.area) for c in item.choices), []).append(item)
         self.groups = list(groups.values())
 
-    def solve(self, effort: float, gap: float) -> tuple[dict[str, MemoryUse], bool]:
+    def solve(self, effort: float, gap: float, *, explain: bool) -> tuple[dict[str, MemoryUse], bool]:
         if all(len(members[0].choices) == 1 for members in self.groups):  # by a design's record
             only = {member.name: member.choices[0] for members in self.groups for member in members}
             used = total([use.area for use in only.values()]).as_dict()
             if all(used[name] + self.logic[name] <= limit for name, limit in self.limits.items()):
                 return only, True
+        found = None if self._surely_short else self._solved(effort, gap)
+        if found is None:
+            raise self._shortage(effort) if explain else _short(self.name)
+        classes, solution = found
+        return _dealt(classes, solution), solution.proven
+
+    @property
+    def _surely_short(self) -> bool:
+        """Whether what memories are built of is too little, some of it or all together, whatever each is built of."""
+        limits = {name: limit for name, limit in self.limits.items() if limit and name in _OF_MEMORIES}
+        left = {name: 1 - self.logic[name] / limit for name, limit in limits.items()}
+        shares = [
+            (len(members), [[area[name] / limit for name, limit in limits.items()] for area in areas])
+            for members in self.groups
+            for areas in [[choice.area.as_dict() for choice in members[0].choices]]
+        ]
+        for places in (c for n in range(1, len(limits) + 1) for c in combinations(range(len(limits)), n)):
+            least = sum(count * min(sum(way[place] for place in places) for way in ways) for count, ways in shares)
+            if least > sum([*left.values()][place] for place in places) + _ROUNDING:
+                return True
+        return False
+
+    def _solved(self, effort: float, gap: float) -> tuple[list[_Class], Solution] | None:
         program = LinearProgram(f"memory of {self.name}")
         classes = self._count(program)
         crowding = program.variable(0, None, cost=CROWDING)
@@ -88,9 +115,7 @@ class _Region:
                 for variable, use in row.items():
                     program.add_cost(variable, use / limit)
         found = program.solve(effort, gap)
-        if found is None:
-            raise self._shortage(effort)
-        return _dealt(classes, found), found.proven
+        return None if found is None else (classes, found)
 
     def _count(self, program: LinearProgram) -> list[_Class]:
         classes: list[_Class] = []
@@ -130,6 +155,13 @@ class _Region:
             limit=f"{len(members)} memories" + (f", the largest is {_size(largest)}" if largest else ""),
             hint="smaller tiles, shallower FIFOs, weights in external memory, or a larger platform",
         )
+
+
+def _short(region: str) -> PenstockError:
+    return PenstockError(
+        code="memory-short", what="its memories do not fit, however they are built", where=region,
+        hint="allocate it with an explanation to see what is short",
+    )  # fmt: skip
 
 
 def _dealt(classes: Sequence[_Class], found: Solution) -> dict[str, MemoryUse]:

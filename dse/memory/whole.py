@@ -13,15 +13,22 @@ from penstock.profiling.network import TaskNetwork
 
 
 def allocate_whole(
-    network: TaskNetwork, library: OperatorLibrary, limits: Resources, kinds: Mapping[str, str], gap: float = 1e-6
+    network: TaskNetwork,
+    library: OperatorLibrary,
+    limits: Resources,
+    kinds: Mapping[str, str],
+    gap: float = 1e-6,
+    *,
+    explain: bool = True,
 ) -> Allocation:
     """A kind for every memory and FIFO, so that the design keeps to the limits; those in `kinds` have theirs.
 
-    With a `gap`, it may take that part more than the least.
+    With a `gap`, it may take that part more than the least. Where it does not fit, what is short is only worked out
+    if somebody is to read it.
     """
     items = decided(stored_items(network, library), kinds)
     logic = total([nest.logic for task in network.tasks for nest in task.nests])
-    return allocate(items, {WHOLE_CHIP: limits}, {WHOLE_CHIP: logic}, gap=gap)
+    return allocate(items, {WHOLE_CHIP: limits}, {WHOLE_CHIP: logic}, gap=gap, explain=explain)
 
 
 def memory_luts(network: TaskNetwork) -> int:

@@ -115,9 +115,10 @@ def test_no_other_allocation_costs_less(data: st.DataObject):
         for ways in itertools.product(*(i.choices for i in items))
     ]
     if min(peaks) > 1:
-        with pytest.raises(PenstockError) as caught:
-            allocate(items, {WHOLE_CHIP: limits})
-        assert caught.value.code in ("memory-short", "memory-too-large")
+        for explain in (True, False):
+            with pytest.raises(PenstockError) as caught:
+                allocate(items, {WHOLE_CHIP: limits}, explain=explain)
+            assert caught.value.code in ("memory-short", "memory-too-large")
         return
     found = allocate(items, {WHOLE_CHIP: limits})
     assert set(found.uses) == {i.name for i in items}
