@@ -43,3 +43,5 @@ class LoadedModel:
     """Without them parameters have shapes only: the model can be compiled, not run."""
     notes: tuple[str, ...] = ()
     """Sentences about what was changed before anything was compiled."""
+    varies: bool = False
+    """Whether each call says some of its sizes: what is done once for each of them is then one operation for all."""

@@ -1,7 +1,8 @@
 """Buffers that forward changes become inputs and results: what a model keeps between calls.
 
 Rows written at places that are computed (a cache's next token) are chosen one by one on the chip, so that what reads
-the buffer sees them; where the buffer itself is written so, only the rows leave, and all else stays where it is.
+the buffer sees them; where the buffer itself is written so, only the rows leave, and all else stays where it is. Where
+each call says how many rows there are, they come to their places by one product with a matrix of ones and zeros.
 """
 
 # torch's operations and classes come without types
@@ -9,7 +10,9 @@ the buffer sees them; where the buffer itself is written so, only the rows leave
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import torch
@@ -44,7 +47,7 @@ def take_state(program: ExportedProgram, model: LoadedModel) -> tuple[list[Taken
     Also the values that say where rows go, with how many places there are.
     """
     signature = program.graph_signature
-    written = _write_rows(program)
+    written = _write_rows(program, varies=model.varies)
     changed = [s for s in signature.output_specs if s.kind is OutputKind.BUFFER_MUTATION]
     buffers = {str(s.target): s.arg.name for s in signature.input_specs if s.kind is InputKind.BUFFER}
     nodes = {n.name: n for n in program.graph.nodes}
@@ -101,18 +104,18 @@ class _Written:
     value: Node
 
 
-def _write_rows(program: ExportedProgram) -> dict[str, _Written]:
+def _write_rows(program: ExportedProgram, *, varies: bool) -> dict[str, _Written]:
     """Writes of a few rows at computed places as choices; by the name of the node that each was."""
     found: dict[str, _Written] = {}
-    conditions: dict[tuple[Node, int], tuple[Node, list[Node]]] = {}
+    conditions: _Conditions = {}
     for node in list(program.graph.nodes):
-        if node.op == "call_function" and (write := _a_write(node)) is not None:
-            found[node.name] = _as_choices(program, node, *write, conditions)
+        if node.op == "call_function" and (write := _a_write(node, varies=varies)) is not None:
+            found[node.name] = _rewrite(program, node, *write, conditions, varies=varies)
     program.graph_module.recompile()
     return found
 
 
-def _a_write(node: Node) -> tuple[Node, int, Node, Node] | None:
+def _a_write(node: Node, *, varies: bool) -> tuple[Node, int, Node, Node] | None:
     """Into what, along which dim, at which places, which values."""
     if node.target is aten.index_copy.default and len(node.args) == 4:
         into, dim, index, values = node.args[0], node.args[1], node.args[2], node.args[3]
@@ -130,22 +133,30 @@ def _a_write(node: Node) -> tuple[Node, int, Node, Node] | None:
     assert isinstance(values, Node)
     assert isinstance(dim, int)
     place = index.meta["val"]
-    fits = place.dtype in (torch.int64, torch.int32) and place.dim() < 2 and place.numel() <= MOST_ROWS
+    fits = place.dtype in (torch.int64, torch.int32) and place.dim() < 2 and (varies or place.numel() <= MOST_ROWS)
     if not fits or not into.meta["val"].is_floating_point():
         return None
     return into, dim % into.meta["val"].dim(), index, values
 
 
-def _as_choices(
+_Call = Callable[..., Node]
+"""Adds an operation where a write stood."""
+_Conditions = dict[tuple[Node, int], tuple[Node, list[Node]]]
+"""By the index and how many places there are: the index as a list, and the conditions that say where its rows go."""
+
+
+def _rewrite(
     program: ExportedProgram,
     node: Node,
     into: Node,
     dim: int,
     index: Node,
     values: Node,
-    conditions: dict[tuple[Node, int], tuple[Node, list[Node]]],
+    conditions: _Conditions,
+    *,
+    varies: bool,
 ) -> _Written:
-    """`conditions` say for each row where it goes; what is written at the same places shares them."""
+    """What is written at the same places shares its conditions."""
 
     def call(target: Any, *args: Any, **kwargs: Any) -> Node:
         made = program.graph.call_function(target, args, kwargs)
@@ -156,7 +167,6 @@ def _as_choices(
         return made
 
     shape, count = list(into.meta["val"].shape), max(1, index.meta["val"].numel())
-    along = [shape[dim] if d == dim else 1 for d in range(len(shape))]
     rows_shape = [count if d == dim else size for d, size in enumerate(shape)]
     with program.graph.inserting_before(node):
         if index.meta["val"].dim() == 0 and values.meta["val"].dim() == len(shape) - 1:
@@ -165,20 +175,58 @@ def _as_choices(
         if (index, shape[dim]) not in conditions:
             places = call(aten.view.default, index, [count])
             numbers = call(aten.arange.start_step, 0, shape[dim], 1, dtype=torch.int64)
-            ones = [call(aten.slice.Tensor, places, 0, number, number + 1) for number in range(count)]
-            conditions[index, shape[dim]] = places, [call(aten.eq.Tensor, numbers, one) for one in ones]
+            conditions[index, shape[dim]] = places, (_matrix if varies else _one_by_one)(call, places, numbers)
         places, chosen = conditions[index, shape[dim]]
-        value = into
-        for number in range(count):
-            here = call(aten.view.default, chosen[number], along)
-            row = rows if count == 1 else call(aten.slice.Tensor, rows, dim, number, number + 1)
-            value = call(aten.where.self, here, row, value)
+        value = (_by_product if varies else _by_choices)(call, into, rows, dim, chosen)
     node.replace_all_uses_with(value)
     for place, spec in enumerate(program.graph_signature.output_specs):
         if spec.arg.name == node.name:
             program.graph_signature.output_specs[place] = replace(spec, arg=TensorArgument(value.name))
     program.graph.erase_node(node)
     return _Written(into, rows, places, dim, value)
+
+
+def _one_by_one(call: _Call, places: Node, numbers: Node) -> list[Node]:
+    """For each row which places are its own."""
+    rows = range(places.meta["val"].numel())
+    return [call(aten.eq.Tensor, numbers, call(aten.slice.Tensor, places, 0, row, row + 1)) for row in rows]
+
+
+def _by_choices(call: _Call, into: Node, rows: Node, dim: int, chosen: list[Node]) -> Node:
+    shape = into.meta["val"].shape
+    along = [size if d == dim else 1 for d, size in enumerate(shape)]
+    value = into
+    for number, one in enumerate(chosen):
+        here = call(aten.view.default, one, along)
+        row = rows if len(chosen) == 1 else call(aten.slice.Tensor, rows, dim, number, number + 1)
+        value = call(aten.where.self, here, row, value)
+    return value
+
+
+def _matrix(call: _Call, places: Node, numbers: Node) -> list[Node]:
+    """Which row goes to which place, and which places a row goes to."""
+    size, count = numbers.meta["val"].numel(), places.meta["val"].numel()
+    columns, rows = call(aten.view.default, places, [1, count]), call(aten.view.default, numbers, [size, 1])
+    here = call(aten._to_copy.default, call(aten.eq.Tensor, rows, columns), dtype=torch.int64)  # integers: on the host
+    met = call(aten.sum.dim_IntList, here, [1], True)
+    last = call(aten.eq.Tensor, call(aten.cumsum.default, here, 1), met)  # of rows for one place the last counts
+    here = call(aten.mul.Tensor, here, call(aten._to_copy.default, last, dtype=torch.int64))
+    return [call(aten._to_copy.default, here, dtype=torch.float32), call(aten.ne.Scalar, met, 0)]
+
+
+def _by_product(call: _Call, into: Node, rows: Node, dim: int, chosen: list[Node]) -> Node:
+    """A sum in which one number counts is that number, in floats and in integers."""
+    here, met = chosen
+    shape = list(into.meta["val"].shape)
+    order = [dim, *(d for d in range(len(shape)) if d != dim)]
+    first = [shape[d] for d in order]
+    whole = prod(first[1:])
+    flat = call(aten.view.default, call(aten.clone.default, call(aten.permute.default, rows, order)), [-1, whole])
+    placed = call(aten.mm.default, here, flat)
+    again = [order.index(d) for d in range(len(shape))]
+    back = call(aten.permute.default, call(aten.view.default, placed, first), again)
+    along = [size if d == dim else 1 for d, size in enumerate(shape)]
+    return call(aten.where.self, call(aten.view.default, met, along), back, into)
 
 
 def _value(node: Node) -> Any:
