@@ -13,6 +13,7 @@ from typing import Any, cast
 from penstock.compiler.arrays import Array
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.layers import Layers
+from penstock.compiler.lengths import sizes_of
 
 LAYER = "penstock.layer"
 """As the runtime calls it, which stands above."""
@@ -29,7 +30,7 @@ class BadHostPartError(ValueError):
 
 def check_host(parts: HostParts) -> None:
     """That every value is there when it is read, and nothing asks for more than `MOST_ELEMENTS`."""
-    graph = parts.graph
+    graph = at_largest(parts.graph)
     known = _at_start(graph, parts.values)
     _check_nodes(graph["before"], known)
     made = _names(graph["accelerator"]["outputs"])
@@ -58,9 +59,36 @@ def _check_later(accelerator: Mapping[str, Any]) -> None:
 
 def check_layers(layers: Layers) -> None:
     """The same of a whole model; each call of the accelerator is of a layer that there is."""
-    known = _at_start(layers.graph, layers.values)
-    _check_nodes(layers.graph["nodes"], known, calls=len(layers.weights))
-    _check_names(layers.graph["results"], known, "the results")
+    graph = at_largest(layers.graph)
+    known = _at_start(graph, layers.values)
+    _check_nodes(graph["nodes"], known, calls=len(layers.weights))
+    _check_names(graph["results"], known, "the results")
+
+
+def at_largest(graph: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the host does at the largest lengths that a call may say."""
+    most = graph.get("lengths", {})
+    if not isinstance(most, dict) or not all(type(size) is int for size in cast("dict[str, object]", most).values()):
+        raise BadHostPartError("its lengths are no numbers")
+    return cast("Mapping[str, Any]", _at(graph, cast("Mapping[str, int]", most)))
+
+
+def _at(document: object, most: Mapping[str, int]) -> object:
+    """Each {"size": what it follows from} as a number."""
+    if isinstance(document, list):
+        return [_at(one, most) for one in cast("list[object]", document)]
+    if not isinstance(document, dict):
+        return document
+    found = cast("dict[str, Any]", document)
+    inner = found["size"] if found.keys() == {"size"} else None
+    if not isinstance(inner, dict) or cast("dict[str, Any]", inner).keys() != {"factors", "offset"}:
+        return {key: _at(one, most) for key, one in found.items()}
+    (size,) = sizes_of([inner])
+    if size is None or any(type(n) is not int for _, n in size.factors) or type(size.offset) is not int:
+        raise BadHostPartError(f"a size is {str(found)[:80]}")
+    if odd := next((name for name, _ in size.factors if name not in most), None):
+        raise BadHostPartError(f"a size follows from {str(odd)[:60]!r}, which no call says")
+    return size.at(most)
 
 
 def _at_start(graph: Mapping[str, Any], values: Mapping[str, Array]) -> set[str]:

@@ -22,6 +22,9 @@ class HostParts:
     accelerator and come out of it. `results`: the names of the model's results. `tables`: how many entries the tables
     have that an integer input looks up in.
 
+    Where each call says sizes, a number that follows from them is {"size": {"factors", "offset"}}, and `lengths` says
+    what they are at most.
+
     `between` is there where the accelerator is called more than once for one answer: for each call but the last, its
     `outputs` that the host reads then, and the `operations` that make inputs of a later one of them. `accelerator` then
     has the shapes of those inputs as `later`.

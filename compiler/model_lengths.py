@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,13 @@ class LengthSample:
     lengths: Mapping[str, int]
     inputs: tuple[Array, ...]
     outputs: tuple[Array, ...]
+    given: tuple[Array, ...] = ()
+    answered: tuple[Array, ...] = ()
+    """The same of the whole model, where more of it than the accelerator computes."""
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return (*self.inputs, *self.outputs, *self.given, *self.answered)
 
 
 @dataclass(frozen=True)
@@ -40,19 +48,38 @@ class ModelLengths:
     def most(self) -> dict[str, int]:
         return {length.name: length.high for length in self.lengths}
 
+    def with_inputs(self, fixed: Mapping[int, Array]) -> ModelLengths:
+        """With more inputs, by their places among all then, of one size each."""
+
+        def joined(old: Sequence[Any], new: Mapping[int, Any]) -> tuple[Any, ...]:
+            rest = iter(old)
+            return tuple(new[place] if place in new else next(rest) for place in range(len(old) + len(new)))
+
+        sizes = {place: (None,) * array.ndim for place, array in fixed.items()}
+        samples = tuple(replace(one, inputs=joined(one.inputs, fixed)) for one in self.samples)
+        return replace(self, inputs=joined(self.inputs, sizes), samples=samples)
+
+    def with_output_again(self, number: int) -> ModelLengths:
+        """With one output once more, behind all others."""
+        samples = tuple(replace(one, outputs=(*one.outputs, one.outputs[number])) for one in self.samples)
+        return replace(self, outputs=(*self.outputs, self.outputs[number]), samples=samples)
+
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         document = {
             "lengths": [asdict(length) for length in self.lengths],
             "inputs": [sizes_json(one) for one in self.inputs], "outputs": [sizes_json(one) for one in self.outputs],
             "params": {name: sizes_json(one) for name, one in self.params.items()},
-            "samples": [{"lengths": dict(s.lengths), "inputs": len(s.inputs)} for s in self.samples],
+            "samples": [
+                {"lengths": dict(s.lengths), "inputs": len(s.inputs), "outputs": len(s.outputs), "given": len(s.given)}
+                for s in self.samples
+            ],
         }  # fmt: skip
         (folder / "lengths.json").write_text(json.dumps(document, indent=1) + "\n")
         arrays: dict[str, Any] = {
             f"{number}_{place}": array
             for number, sample in enumerate(self.samples)
-            for place, array in enumerate((*sample.inputs, *sample.outputs))
+            for place, array in enumerate(sample.arrays)
         }
         np.savez(folder / "arrays.npz", **arrays)
 
@@ -86,8 +113,9 @@ class ModelLengths:
         with np.load(folder / "arrays.npz", allow_pickle=False) as held:
             for number, said in enumerate(document["samples"]):
                 count = sum(name.startswith(f"{number}_") for name in held.files)
-                arrays = tuple(held[f"{number}_{place}"] for place in range(count))
-                samples.append(LengthSample(said["lengths"], arrays[: said["inputs"]], arrays[said["inputs"] :]))
+                rest = iter([held[f"{number}_{place}"] for place in range(count)])
+                first = [tuple(islice(rest, said[kind])) for kind in ("inputs", "outputs", "given")]
+                samples.append(LengthSample(said["lengths"], first[0], first[1], first[2], tuple(rest)))
         return ModelLengths(
             tuple(Length(**one) for one in document["lengths"]),
             tuple(sizes_of(one) for one in document["inputs"]), tuple(sizes_of(one) for one in document["outputs"]),

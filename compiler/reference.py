@@ -236,12 +236,16 @@ def parse_reference(text: str) -> ModelReference:
 
 def with_sizes(reference: ModelReference, sizes: Mapping[str, int]) -> ModelReference:
     """The same model where these of its sizes are others: what `--dim` says a range of."""
+    if isinstance(reference, LayersReference):
+        sized = with_sizes(reference.model, sizes)
+        assert isinstance(sized, FileReference | LibraryReference | ZooReference)
+        return replace(reference, model=sized)
     if not isinstance(reference, FileReference | ZooReference | LibraryReference | OnnxReference):
-        layers = isinstance(reference, LayersReference | ImplementedReference)
+        programs = isinstance(reference, ImplementedReference)
         raise PenstockError(
             code="bad-length", what="this model takes no lengths", where=str(reference),
-            limit="lengths are for PyTorch and ONNX models that are one accelerator",
-            hint="leave out --dim" + (", or # and what follows it" if layers else ""),
+            limit="lengths are for PyTorch and ONNX models",
+            hint="leave out --dim" + (", or # and what follows it" if programs else ""),
         )  # fmt: skip
     given = reference.dims if isinstance(reference, OnnxReference) else reference.options
     if both := next((name for name, _ in given if name in sizes), None):

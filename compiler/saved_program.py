@@ -176,6 +176,9 @@ def _check_lengths(program: Program) -> None:
     sides = ([port.shape for port in side] for side in (program.signature.inputs, program.signature.outputs))
     if odd := known.misfit(*sides):
         raise _wrong(odd)
+    for graph in (part.graph for part in (program.host, program.layers) if part is not None):
+        if graph.get("lengths", known.most) != known.most:
+            raise _wrong("the host's part is of other lengths")
 
 
 def _types_of_inputs(main: FuncOp) -> list[Attribute]:

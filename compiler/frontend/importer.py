@@ -67,10 +67,12 @@ def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program
     return with_text(_lowered(_exported(model, begin), begin), model, begin)
 
 
-def import_layers(model: LoadedModel, path: str, begin: SayStage = ignore_stage) -> Program:
+def import_layers(
+    model: LoadedModel, path: str, begin: SayStage = ignore_stage, *, only_first: bool = False
+) -> Program:
     """One of the layers of one form at `path`, with the weights of all and the model around them.
 
-    Without a path the largest repetition of the model is taken.
+    Without a path the largest repetition of the model is taken. With `only_first` the weights are that layer's alone.
     """
     model = in_float32(model)
     check_tensors(model)
@@ -79,7 +81,7 @@ def import_layers(model: LoadedModel, path: str, begin: SayStage = ignore_stage)
     whole = whole_of(model, layers)
     first = _exported(layers.model_of(0, model), begin)
     program = _lowered(first, begin)
-    numbers = range(len(layers.names))
+    numbers = range(1 if only_first else len(layers.names))
     found = [first, *(_exported(layers.model_of(n, model)) for n in numbers[1:])]
     dropped = ["the held-out set is left out: it is for models that are one accelerator"] if model.evaluation else []
     whole_program = replace(
@@ -98,6 +100,15 @@ def import_layers(model: LoadedModel, path: str, begin: SayStage = ignore_stage)
         ),
     )
     return with_text(whole_program, model, begin)
+
+
+def sample_of(model: LoadedModel, path: str | None) -> Samples:
+    """What the accelerator is given on the example inputs, and what PyTorch answers: of the first layer at a path."""
+    model = in_float32(model)
+    found = _exported(model if path is None else find_layers(model, path)[0].model_of(0, model))
+    sample = _between(found.split) if found.split else found.samples
+    assert sample is not None, "without weights nobody asks"
+    return sample
 
 
 def _said(layers: RepeatedLayers, whole: Whole) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -21,15 +21,25 @@ from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.arrays import Array
 from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend.export import SayStage, run_eagerly
+from penstock.compiler.frontend.export import SayStage, ignore_stage, run_eagerly
 from penstock.compiler.frontend.given_tensors import in_float32
-from penstock.compiler.frontend.importer import import_loaded
+from penstock.compiler.frontend.importer import import_layers, import_loaded, sample_of
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import load_model
+from penstock.compiler.frontend.sized_documents import AtLess, sized_document
+from penstock.compiler.host_parts import HostParts
+from penstock.compiler.layers import Layers
 from penstock.compiler.lengths import ByLength, Length
 from penstock.compiler.model_lengths import LengthSample, ModelLengths
 from penstock.compiler.program import Program
-from penstock.compiler.reference import ModelReference, with_sizes
+from penstock.compiler.reference import (
+    ImplementedReference,
+    LayersReference,
+    LinalgReference,
+    ModelReference,
+    TaskReference,
+    with_sizes,
+)
 from penstock.compiler.transforms.canonicalise import simplify
 
 _SAMPLES = 3
@@ -41,8 +51,9 @@ def import_lengths(
 ) -> Program:
     """The model at the largest lengths, with what follows from them."""
     most = {length.name: length.high for length in lengths}
-    largest = load_model(with_sizes(reference, most), weights=weights)
-    program = import_loaded(largest, begin)
+    source = _Source(reference, weights)
+    largest = source.model(most)
+    program = source.program(largest, begin)
     _refuse_other_parts(program)
     begin("import at other lengths")
     canonical = simplify(program)
@@ -50,14 +61,14 @@ def import_lengths(
     factors: dict[tuple[str, str], list[dict[str, int]]] = {
         key: [{} for _ in shape] for key, shape in shapes.items()
     }  # fmt: skip
+    smallest: list[tuple[Length, int, Program]] = []
     for length in lengths:
-        less = length.low if length.low > 1 else min(length.high - length.step, 2 * length.step)
-        with _at(f"{length.name}={less}"):
-            smaller = import_loaded(_like(largest, reference, {**most, length.name: less}, weights=weights))
-            own = simplify(smaller)
+        less, smaller = _smaller(source, largest, length, most)
+        own = simplify(smaller)
         _check_alike(canonical, own, length, less)
         _learn(program, shapes, _shapes(smaller, own), length, less, factors)
         _check_beginnings(canonical, own, length, less)
+        smallest.append((length, less, smaller))
     sizes = {
         key: tuple(_count(n, one, most) for n, one in zip(shape, factors[key], strict=True))
         for key, shape in shapes.items()
@@ -67,31 +78,110 @@ def import_lengths(
         tuple(sizes["input", port.name] for port in program.signature.inputs),
         tuple(sizes["output", port.name] for port in program.signature.outputs),
         {name: one for (side, name), one in sizes.items() if side == "param" and any(one)},
-        tuple(_samples(largest, reference, lengths)) if weights else (),
+        tuple(_samples(source, largest, lengths)) if weights else (),
     )
+    host = _sized_host(program, smallest)
+    _refuse_states(program, known, host)
     if not any(any(one) for one in known.inputs):
         raise PenstockError(
             code="bad-length", what=f"the size of no input follows from {', '.join(most)}", where=str(reference),
             limit="a length is a size of the example inputs, which each call may have another of",
             hint="name an option or parameter of the model that sizes its example inputs",
         )  # fmt: skip
-    return replace(program, lengths=known)
+    return replace(program, lengths=known, host=host, layers=_sized_layers(program, smallest))
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The model at any sizes: all of it, or the layers of it that share the accelerator."""
+
+    reference: ModelReference
+    weights: bool
+
+    @property
+    def path(self) -> str | None:
+        return self.reference.path if isinstance(self.reference, LayersReference) else None
+
+    def model(self, sizes: Mapping[str, int], like: LoadedModel | None = None) -> LoadedModel:
+        """With the numbers of another: a function may draw new ones each time. Only the first is gone through text."""
+        sized = with_sizes(self.reference, sizes)
+        assert not isinstance(sized, LinalgReference | TaskReference | ImplementedReference)
+        model = load_model(sized.model if isinstance(sized, LayersReference) else sized, weights=self.weights)
+        if like is not None:
+            held = like.module.state_dict()
+            same = {name: held[name] for name, value in model.module.state_dict().items()
+                    if name in held and held[name].shape == value.shape}  # fmt: skip
+            model.module.load_state_dict(same, strict=False)
+        return replace(model, varies=True, text=None if like else model.text)
+
+    def program(self, model: LoadedModel, begin: SayStage = ignore_stage, *, only_first: bool = False) -> Program:
+        if self.path is None:
+            return import_loaded(model, begin)
+        return import_layers(model, self.path, begin, only_first=only_first)
+
+
+def _smaller(source: _Source, largest: LoadedModel, length: Length, most: Mapping[str, int]) -> tuple[int, Program]:
+    """The model where one length is less: its least, or where it does not run at that a larger one, as a cache that has
+    no room for what is written."""
+    least = length.low if length.low > 1 else min(length.high - length.step, 2 * length.step)
+    middle = (length.least + length.most) // 2 * length.step
+    for less in dict.fromkeys((least, max(least, middle), length.high - length.step)):
+        try:
+            with _at(f"{length.name}={less}"):
+                model = source.model({**most, length.name: less}, largest)
+                return less, source.program(model, only_first=True)
+        except PenstockError:
+            if less == length.high - length.step:
+                raise
+    raise AssertionError("the last one is raised")
+
+
+def _sized_host(program: Program, smallest: Sequence[tuple[Length, int, Program]]) -> HostParts | None:
+    """What the host does before and after the accelerator, at all lengths."""
+    if program.host is None:
+        return None
+    others = [AtLess(length, less, one.host and one.host.graph) for length, less, one in smallest]
+    _refuse_values(program.host.values, [one.host.values if one.host else {} for *_, one in smallest])
+    return replace(program.host, graph=sized_document(program.host.graph, others, program.name))
+
+
+def _sized_layers(program: Program, smallest: Sequence[tuple[Length, int, Program]]) -> Layers | None:
+    """What it does around the layers."""
+    if program.layers is None:
+        return None
+    others = [AtLess(length, less, one.layers and one.layers.graph) for length, less, one in smallest]
+    _refuse_values(program.layers.values, [one.layers.values if one.layers else {} for *_, one in smallest])
+    return replace(program.layers, graph=sized_document(program.layers.graph, others, program.name))
+
+
+def _refuse_values(largest: Mapping[str, Array], others: Sequence[Mapping[str, Array]]) -> None:
+    for name, value in largest.items():
+        if any(name not in one or one[name].shape != value.shape for one in others):
+            raise _refused(name, "the host computes with a tensor that has other sizes then")
 
 
 def _refuse_other_parts(program: Program) -> None:
-    """What the host does before and after was exported for one size."""
-    reasons = {
-        "the host computes a part of it": program.host is not None,
-        "it keeps state from call to call": bool(program.states),
-        "it writes text": program.text is not None,
-    }
-    for reason, holds in reasons.items():
-        if holds:
-            raise PenstockError(
-                code="length-unsupported", what=f"its sizes cannot be said at each call: {reason}", where=program.name,
-                limit="all of a model with lengths runs on the accelerator",
-                hint="compile the block that computes, or leave --dim out",
-            )  # fmt: skip
+    """Calls of the accelerator for one answer of the model."""
+    if program.host is not None and program.host.graph.get("between"):
+        raise PenstockError(
+            code="length-unsupported", where=program.name,
+            what="its sizes cannot be said at each call: the host computes between calls of the accelerator",
+            limit="a model with lengths calls its accelerator once for each answer",
+            hint="compile the block that computes, or leave --dim out",
+        )  # fmt: skip
+
+
+def _refuse_states(program: Program, known: ModelLengths, host: HostParts | None) -> None:
+    """A state that a call gives anew is as large in the next one; only rows of it may be written at any size."""
+    ports = [port.name for port in program.signature.inputs]
+    for state in program.states:
+        if state.port is not None:
+            varies = any(known.inputs[ports.index(state.port)])
+        else:
+            assert host is not None
+            varies = any(not isinstance(size, int) for size in host.graph["inputs"][state.input]["shape"])
+        if varies and (state.port is None or state.dim is None):
+            raise _refused(state.name, "each call gives what the model keeps anew, as large as it then is")
 
 
 @contextmanager
@@ -175,26 +265,19 @@ def _count(n: int, factors: Mapping[str, int], most: Mapping[str, int]) -> ByLen
     return ByLength.of(factors, n - sum(factor * most[name] for name, factor in factors.items())) if factors else None
 
 
-def _like(largest: LoadedModel, reference: ModelReference, sizes: Mapping[str, int], *, weights: bool) -> LoadedModel:
-    """The model at other lengths, with the numbers of the largest: a function may draw new ones each time."""
-    model = load_model(with_sizes(reference, sizes), weights=weights)
-    held = largest.module.state_dict()
-    same = {name: held[name] for name, value in model.module.state_dict().items()
-            if name in held and held[name].shape == value.shape}  # fmt: skip
-    model.module.load_state_dict(same, strict=False)
-    return model
-
-
-def _samples(largest: LoadedModel, reference: ModelReference, lengths: Sequence[Length]) -> list[LengthSample]:
+def _samples(source: _Source, largest: LoadedModel, lengths: Sequence[Length]) -> list[LengthSample]:
     """PyTorch's answers at the least lengths, and at some between."""
     found: dict[tuple[int, ...], LengthSample] = {}
     for number in range(_SAMPLES):
         sizes = {one.name: (one.least + number * (one.most - one.least) // _SAMPLES) * one.step for one in lengths}
         if tuple(sizes.values()) not in found:
             with _at(", ".join(f"{name}={size}" for name, size in sizes.items())):
-                model = in_float32(_like(largest, reference, sizes, weights=True))
-                answers = run_eagerly(model, model.example_inputs)
-            found[tuple(sizes.values())] = LengthSample(sizes, _arrays(model.example_inputs), _arrays(answers))
+                model = in_float32(source.model(sizes, largest))
+                given, answers = _arrays(model.example_inputs), _arrays(run_eagerly(model, model.example_inputs))
+                sample = sample_of(model, source.path)
+            alone = source.path is None and len(sample.inputs) == len(given)
+            whole = ((), ()) if alone else (given, answers)
+            found[tuple(sizes.values())] = LengthSample(sizes, sample.inputs, sample.outputs, *whole)
     return list(found.values())
 
 

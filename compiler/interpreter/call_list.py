@@ -15,10 +15,18 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.stream import run
 
 
-def run_list(module: ModuleOp, memories: Mapping[str, Array], parameters: Mapping[str, Array], calls: Array) -> None:
+def run_list(
+    module: ModuleOp,
+    memories: Mapping[str, Array],
+    parameters: Mapping[str, Array],
+    calls: Array,
+    *,
+    whole: bool = True,
+) -> None:
     """Run a top that has a sequencer. `memories` hold all calls' tensors by argument, flat, and are written in place.
 
-    An output that feeds an input is given the same array as that. `calls` is the list as it lies in memory.
+    An output that feeds an input is given the same array as that. `calls` is the list as it lies in memory. At lengths
+    below the largest results are not written as a `whole`.
     """
     top = next(op for op in module.ops if isinstance(op, stream.TopOp))
     names = {argument: name.data for argument, name in zip(top.body.block.args, top.argument_names, strict=True)}
@@ -30,7 +38,7 @@ def run_list(module: ModuleOp, memories: Mapping[str, Array], parameters: Mappin
         parts = {a: _part(a, names[a], memories, int(word), number) for a, word in zip(moved, row, strict=True)}
         given = {names[a]: part.copy() for a, part in parts.items() if kinds[a] == "input"}
         unread = {names[a]: memories[names[a]] for a, kind in kinds.items() if kind == "input" and a not in parts}
-        answers = run(module, {**fixed, **unread, **given}, parameters)
+        answers = run(module, {**fixed, **unread, **given}, parameters, whole=whole)
         for argument, part in parts.items():
             if kinds[argument] == "output":
                 part[...] = answers[names[argument]].reshape(part.shape)

@@ -155,7 +155,7 @@ def _model_files(program: Program, expected: Expected) -> dict[str, bytes]:
         files |= _arrays("model/samples/output_", program.samples.outputs)
         files |= _arrays("model/samples/expected_", expected.samples)
     for number, (sample, answers) in enumerate(zip(known.samples if known else (), expected.lengths, strict=True)):
-        files |= _arrays(f"model/lengths/{number}/input_", sample.inputs)
+        files |= _arrays(f"model/lengths/{number}/input_", [sample.inputs[i] for i in passed])
         files |= _arrays(f"model/lengths/{number}/output_", sample.outputs)
         files |= _arrays(f"model/lengths/{number}/expected_", answers)
     if expected.probes is not None:
@@ -195,13 +195,14 @@ def _host_files(parts: HostParts, program: Program) -> dict[str, bytes]:
 def _layer_files(program: Program, layers: Layers, emitted: Path) -> dict[str, bytes]:
     """The model around the layers, and each layer's weights as they lie in the accelerator's memories."""
     interface = json.loads((emitted / "interface.json").read_text())
-    ports = program.signature.inputs
+    ports = [port.name for port in program.signature.inputs]
     files: dict[str, bytes] = {}
     rows: list[dict[str, Any]] = []
     for number, name in enumerate(layers.names):
         held, weights = program.held_inputs(number), dict[str, str]()
         for entry in interface["inputs"]:
-            if (port := ports[int(entry["index"])].name) in held:
+            port = next(iter(ports[int(entry["index"]) :]), "")  # behind them all the lengths of a call
+            if port in held:
                 path = weights[entry["argument"]] = f"layers/weights/{number}/{entry['argument']}.bin"
                 files[path] = to_memory(held[port], entry).tobytes()
         rows.append({"name": name, "weights": weights})

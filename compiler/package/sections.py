@@ -11,6 +11,7 @@ import numpy as np
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.host_check import at_largest
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.package.report import (
     Accuracy,
@@ -62,7 +63,7 @@ def model_section(program: Program, layers: int, quantisation: str | None) -> Mo
 def host_section(parts: HostParts | None) -> HostInfo | None:
     if parts is None:
         return None
-    graph = parts.graph
+    graph = at_largest(parts.graph)
 
     def ports(documents: Sequence[Mapping[str, Any]]) -> tuple[PortInfo, ...]:
         return tuple(

@@ -39,6 +39,12 @@ def share_layers(program: Program, weight_bits: int | None) -> Program:
                 hint="compile it without #, or the layers that are alike on their own",
             )  # fmt: skip
     own = [n for n in first.params if any(not _same(first.params[n], o.params[n]) for o in prepared[1:])]
+    if varying := next((n for n in own if program.lengths and n in program.lengths.params), None):
+        raise PenstockError(
+            code="length-unsupported", what="its size cannot be said at each call: layers have other numbers in it",
+            where=varying, limit="what differs between layers that share the accelerator has one size",
+            hint="compile for one size, without --dim",
+        )  # fmt: skip
     weights = tuple({name: one.params[name] for name in own} for one in prepared)
     shared = replace(first, samples=program.samples, layers=replace(layers, weights=weights))
     return mark_feeds(weights_as_inputs(shared if weight_bits is None else quantise(shared, weight_bits)))
@@ -78,12 +84,14 @@ def weights_as_inputs(program: Program) -> Program:
             attribute = DictionaryAttr({**attribute.data, "penstock.kind": StringAttr("input")})
         attributes.append(attribute)
     main.arg_attrs = ArrayAttr(attributes)
+    fixed = {i: program.params[port.name] for i, port in enumerate(ports) if port.name in names}
     return replace(
         program,
         module=module,
         params={name: value for name, value in program.params.items() if name not in names},
         signature=Signature(tuple(ports), program.signature.outputs),
         samples=replace(program.samples, inputs=tuple(samples)) if program.samples else None,
+        lengths=program.lengths and program.lengths.with_inputs(fixed),
     )
 
 

@@ -68,6 +68,7 @@ def _with_result(program: Program, number: int, port: Port) -> Program:
         signature=Signature(program.signature.inputs, (*program.signature.outputs, port)),
         samples=samples and replace(samples, outputs=(*samples.outputs, samples.outputs[number])),
         layers=replace(layers, graph={**layers.graph, "nodes": _handed_on(layers.graph["nodes"], old, new)}),
+        lengths=program.lengths and program.lengths.with_output_again(number),
     )
 
 

@@ -6,10 +6,11 @@ the accelerator run in their order, each with its own weights, and the ranges of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.analysis.graph import read_graph
@@ -20,7 +21,7 @@ from penstock.compiler.interpreter.linalg import argument_names, main_function, 
 from penstock.compiler.interpreter.rows import split_rows
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.editor import layer_of
-from penstock.compiler.transforms.resize_dims import mark_sizes, resized
+from penstock.compiler.transforms.resize_dims import at_lengths
 
 _FAR_BELOW = 20.0
 _MOST_KEPT = 1 << 16
@@ -92,9 +93,21 @@ def measure_spreads(program: Program) -> dict[SSAValue, Spread]:
     main = main_function(program)
     arguments = dict(zip((name for name, _ in argument_names(main)), main.body.block.args, strict=True))
 
-    def observe(value: SSAValue, numbers: Array) -> None:
-        owner = value.owner
-        note(value, numbers, layer_of(owner) if isinstance(owner, Operation) else "")
+    beside: dict[ModuleOp, dict[SSAValue, SSAValue]] = {}
+    """By a module of other sizes: the program's own value for each of its."""
+
+    def observer_of(one: Program) -> Callable[[SSAValue, Array], None]:
+        if one.module is not program.module and one.module not in beside:
+            both = [[op.result for op in read_graph(each.module).operations] for each in (one, program)]
+            beside[one.module] = dict(zip(*both, strict=True))
+
+        def observe(value: SSAValue, numbers: Array) -> None:
+            own = beside[one.module].get(value) if one.module is not program.module else value
+            if own is not None:
+                owner = own.owner
+                note(own, numbers, layer_of(owner) if isinstance(owner, Operation) else "")
+
+        return observe
 
     def note(value: SSAValue, numbers: Array, layer: str) -> None:
         if not (np.all(numbers < np.inf)):
@@ -106,7 +119,7 @@ def measure_spreads(program: Program) -> dict[SSAValue, Spread]:
         """With a leading axis of runs."""
         for port, numbers in zip(one.signature.inputs, inputs, strict=True):
             note(arguments[port.name], numbers, port.name)
-        return run_many(one, inputs, observe, quick=True)
+        return run_many(one, inputs, observer_of(one), quick=True)
 
     if program.calibration is not None and len(program.signature.inputs) == 1 and not program.layers:
         port = program.signature.inputs[0]
@@ -120,27 +133,13 @@ def measure_spreads(program: Program) -> dict[SSAValue, Spread]:
         )
     elif program.layers is None and not program.states:
         run_observed(program, [np.asarray(x)[None] for x in program.samples.inputs])
-        for one, inputs, same in _at_other_lengths(program):
-            note_as = {copy: value for value, copy in same}
-            given = [np.asarray(x)[None] for x in inputs]
-            for port, numbers in zip(one.signature.inputs, given, strict=True):
-                note(arguments[port.name], numbers, port.name)
-            run_many(one, given, lambda value, numbers, note_as=note_as: observe(note_as[value], numbers), quick=True)
+        for sample in program.lengths.samples if program.lengths else ():
+            run_observed(at_lengths(program, sample.lengths), [np.asarray(x)[None] for x in sample.inputs])
     else:
-        run_calls(program, example_calls(program), lambda one, given: [
+        run_calls(program, example_calls(program), lambda one, given: [  # which see all of a cache, masked
             x[0] for x in run_observed(one, [np.asarray(x)[None] for x in given])
-        ])  # fmt: skip
+        ], resize=at_lengths)  # fmt: skip
     return spreads
-
-
-def _at_other_lengths(
-    program: Program,
-) -> Iterator[tuple[Program, Sequence[Array], Iterator[tuple[SSAValue, SSAValue]]]]:
-    """A model whose sizes each call says, at those that it brings examples of: its values beside the program's own."""
-    for sample in program.lengths.samples if program.lengths else ():
-        own = resized(mark_sizes(program), sample.lengths)
-        values = ((one.result for one in read_graph(each.module).operations) for each in (program, own))
-        yield own, sample.inputs, zip(*values, strict=True)
 
 
 def not_finite(model: str, layer: str) -> PenstockError:

@@ -65,6 +65,11 @@ def resized(program: Program, lengths: Mapping[str, int]) -> Program:
     return replace(program, module=module, params=params, signature=Signature(*ports), samples=None, lengths=None)
 
 
+def at_lengths(program: Program, lengths: Mapping[str, int]) -> Program:
+    """A canonical program at these lengths, marked or not."""
+    return resized(mark_sizes(program), lengths)
+
+
 def _inner(port: Port, sizes: SizesByLength, shape: tuple[int, ...]) -> SizesByLength:
     found = reshaped(port.shape, sizes, shape)
     if found is None:

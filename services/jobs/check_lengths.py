@@ -8,8 +8,10 @@ import numpy as np
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.interpreter import linalg as linalg_interpreter
+from penstock.compiler.interpreter.calls import run_calls
 from penstock.compiler.layout import crop, pad
 from penstock.compiler.lengths import Length
+from penstock.compiler.model_lengths import LengthSample
 from penstock.compiler.pipeline.lower import Lowered, at_lengths
 from penstock.compiler.pipeline.verify import (
     FLOAT_TOLERANCE,
@@ -19,7 +21,9 @@ from penstock.compiler.pipeline.verify import (
     make_inputs,
     stream_work,
 )
+from penstock.compiler.transforms.resize_dims import at_lengths as program_at
 from penstock.profiling.csim import Csim
+from penstock.services.jobs.foretelling import run_quantised
 
 _MOST_SLOTS = 20_000_000
 """Of the stream interpreter at all lengths together; beyond, the C++ answers for it."""
@@ -49,6 +53,8 @@ def check_lengths(lowered: Lowered, csim: Csim) -> tuple[list[Comparison], Answe
         answers = [o.reshape(p.shape) for o, p in zip(own.run_itensor(inputs), outputs, strict=True)]
         real, level = own.program.dequantise_outputs(answers), f"interpreter at {_said(sample.lengths)}"
         found.append(compare(level, "PyTorch", real, sample.outputs, TOLERANCES[lowered.design.quantize]))
+        if sample.given:
+            found.append(_whole(lowered, sample))
         expected.append(answers)
     for sizes in _others(known.lengths, {tuple(sample.lengths.values()) for sample in known.samples}):
         own = at_lengths(lowered, sizes)
@@ -94,6 +100,18 @@ def _beside_csim(
     ]
     itensor = _flat([own.run_itensor(one) for one in inputs])
     return compare(f"C++ at {_said(sizes)}", "itensor", _flat(answers), itensor)
+
+
+def _whole(lowered: Lowered, sample: LengthSample) -> Comparison:
+    """The model with its host's part at these sizes, layer by layer where layers share the accelerator."""
+    (answers,) = run_calls(
+        lowered.program, [sample.given], lambda one, given: run_quantised(one, [given])[0],
+        resize=program_at, rows=[sample.lengths],
+    )  # fmt: skip
+    pairs = [(a, b) for a, b in zip(answers, sample.answered, strict=True) if b.dtype.kind == "f"]
+    ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
+    level = f"the whole at {_said(sample.lengths)}"
+    return compare(level, "PyTorch", ours, theirs, TOLERANCES[lowered.design.quantize])
 
 
 def _said(sizes: Mapping[str, int]) -> str:

@@ -18,6 +18,7 @@ from penstock.compiler.interpreter.linalg import run_many
 from penstock.compiler.package.report import Language
 from penstock.compiler.program import Program
 from penstock.compiler.text import cosine_of, loss_of, perplexity
+from penstock.compiler.transforms.resize_dims import at_lengths
 
 
 def language_section(program: Program) -> Language | None:
@@ -33,8 +34,9 @@ def language_section(program: Program) -> Language | None:
     def losses(number: int) -> list[float]:
         window = text.held_out[number]
         answers = run_calls(
-            program, text_calls(window[:-1], like), lambda layer, passed: together.run(number, layer, passed)
-        )
+            program, text_calls(window[:-1], like), lambda layer, passed: together.run(number, layer, passed),
+            resize=at_lengths, rows=range(1, len(window)),
+        )  # fmt: skip
         if number == 0 and text.scores is not None:
             pairs = [(one, wanted) for (one,), wanted in zip(answers, text.scores, strict=False)]
             cosines.extend(cosine_of(one, wanted) for one, wanted in pairs if one.size == wanted.size)

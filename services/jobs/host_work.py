@@ -25,15 +25,17 @@ def check_host_work(program: Program) -> None:
     ports = program.signature.outputs
     answers = [(port.shape, port.dtype) for port in ports]
     if host is not None:
-        graph = host.graph
+        whole = HostGraph(host.graph, host.values)
+        graph = whole.document
         made = dict(zip(graph["accelerator"]["outputs"], answers, strict=True))
         between = [node for turn in graph.get("between", ()) for node in turn["operations"]]
-        _check(program.name, HostGraph(graph, host.values), [*graph["before"], *between, *graph["after"]], made, [])
+        _check(program.name, whole, [*graph["before"], *between, *graph["after"]], made, [])
         answers = [(tuple(port["shape"]), port["dtype"]) for port in graph["outputs"]]
     if layers is not None:
         hidden = {state.output for state in program.states}
         visible = [answer for number, answer in enumerate(answers) if number not in hidden]
-        _check(program.name, HostGraph(layers.graph, layers.values), layers.graph["nodes"], {}, visible)
+        around = HostGraph(layers.graph, layers.values)
+        _check(program.name, around, around.document["nodes"], {}, visible)
 
 
 _Answer = tuple[Sequence[int], str]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.lengths import parse_lengths
-from penstock.compiler.reference import parse_reference, with_sizes
+from penstock.compiler.reference import LayersReference, ZooReference, parse_reference, with_sizes
 from penstock.compiler.zoo._declared import declared_options
 from penstock.services.jobs.refused import RefusedError
 
@@ -26,11 +26,13 @@ def check_dims(model: Model, options: Mapping[str, Any]) -> None:
     if model.kind not in _TAKING:
         raise _refused("this model takes no lengths", "lengths are for PyTorch and ONNX models", "leave dims out")
     try:
-        with_sizes(parse_reference(model.source), {one.name: one.high for one in lengths})
+        reference = parse_reference(model.source)
+        with_sizes(reference, {one.name: one.high for one in lengths})
     except PenstockError as error:
         raise _refused(error.what, error.limit, error.hint) from None
-    if model.kind == "zoo":
-        known = dict(declared_options(model.source.removeprefix("zoo:").partition("?")[0]))
+    whole = reference.model if isinstance(reference, LayersReference) else reference
+    if isinstance(whole, ZooReference):
+        known = dict(declared_options(whole.name))
         if unknown := next((one.name for one in lengths if one.name not in known), None):
             raise _refused(
                 f"{model.name} has no option {unknown!r}", "its options: " + ", ".join(known),

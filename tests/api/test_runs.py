@@ -112,6 +112,15 @@ def test_options_that_are_refused(
     assert shared_client.get("/v1/runs").json()["items"] == []
 
 
+def test_layers_that_share_an_accelerator_take_lengths(client: httpx.Client) -> None:
+    model = client.post("/v1/models", json={"reference": "zoo:gpt2_text#h"}).json()["id"]
+    refused = client.post("/v1/runs", json={"model": model, "dims": ["seq=1..4"]})
+    check_problem(refused, "bad-length", 422, "gpt2_text has no option 'seq'", "chunk")
+    taken = client.post("/v1/runs", json={"model": model, "dims": ["chunk=1..4", "cache=1..8"]})
+    assert taken.status_code == 202
+    assert taken.json()["options"]["dims"] == ["chunk=1..4", "cache=1..8"]
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [(b"", 422), (b"null", 422), (b"[]", 422), (b'"x"', 422), (b"{", 400), (b"\xff\xfe", 400), (b"NaN", 422),

@@ -131,7 +131,7 @@ def test_what_cannot_be_written_is_refused(
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_scores_that_are_no_numbers_are_refused(package: Path, bad: float, monkeypatch: pytest.MonkeyPatch) -> None:
     with penstock_runtime.load(package) as accelerator:
-        monkeypatch.setattr(accelerator, "run_call", lambda _: ([], [np.array([0.0, bad, 1.0, 2.0])]))
+        monkeypatch.setattr(accelerator, "run_call", lambda *_: ([], [np.array([0.0, bad, 1.0, 2.0])]))
         with pytest.raises(PackageError, match="scores at token 0 are not numbers"):
             accelerator.generate("a", 1)
 

@@ -14,6 +14,7 @@ from penstock.compiler.frontend.loader import load_model
 from penstock.compiler.reference import parse_reference
 from penstock.compiler.runtime.penstock_runtime.generate import generate
 from penstock.compiler.runtime.penstock_runtime.host import HostGraph
+from penstock.compiler.runtime.penstock_runtime.lengths import Lengths
 from penstock.compiler.runtime.penstock_runtime.package import SharedLayers
 from penstock.compiler.runtime.penstock_runtime.ports import Port
 from penstock.compiler.runtime.penstock_runtime.text import Characters
@@ -30,6 +31,7 @@ class InPyTorch:
     chunk: int
     layers: SharedLayers | None = None
     host: HostGraph | None = None
+    lengths: Lengths | None = None
     calls: list[list[int]] = field(default_factory=list[list[int]])
 
     def __post_init__(self) -> None:
@@ -50,13 +52,13 @@ class InPyTorch:
         self.module = load_model(parse_reference(f"zoo:gpt2_text?{SIZES}&chunk={self.chunk}")).module
         self.calls.clear()
 
-    def run_call(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    def run_call(self, inputs: Sequence[Array], rows: int | None = None) -> tuple[list[Array], list[Array]]:
         self.calls.append(inputs[1].tolist())
         with torch.no_grad():
             return [], [self.module(*(torch.from_numpy(x) for x in inputs)).numpy()]
 
-    def read_call(self, inputs: Sequence[Array]) -> None:
-        self.run_call(inputs)
+    def read_call(self, inputs: Sequence[Array], rows: int | None = None) -> None:
+        self.run_call(inputs, rows)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 6, 7])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -92,25 +92,36 @@ class Accelerator:
         exact, answers = (np.concatenate([call[part][0] for call in calls])[: len(values)] for part in (0, 1))
         return exact, answers
 
-    def run_call(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-        """One call of the whole model: the accelerator's own numbers, and the answers."""
-        return self.run_calls([inputs])[0]
+    def run_call(self, inputs: Sequence[Array], rows: int | None = None) -> tuple[list[Array], list[Array]]:
+        """One call of the whole model: the accelerator's own numbers, and the answers.
 
-    def read_call(self, inputs: Sequence[Array]) -> None:
+        Where a call says how much it sees of what the model keeps, that is so many `rows`, or else all.
+        """
+        if self.lengths is None:
+            return self.run_calls([inputs])[0]
+        said = self.lengths.of_call(self.inputs, inputs, rows)
+        return self._run_layers(self.layers, inputs, said) if self.layers else self._run_one(0, inputs, said)
+
+    def read_call(self, inputs: Sequence[Array], rows: int | None = None) -> None:
         """One call for the sake of what the model keeps: nobody wants its answers."""
         if self.layers is None:
-            self.run_call(inputs)
-        elif (call_list := self.backend.call_list) is not None:
-            self.layers.graph.run_at_once(inputs, lambda given: self._run_list(call_list, given)[1], answers=False)
+            self.run_call(inputs, rows)
+            return
+        said = self.lengths.of_call(self.inputs, inputs, rows) if self.lengths else {}
+        graph = self.layers.graph.at(said)
+        if (call_list := self.backend.call_list) is not None:
+            graph.run_at_once(inputs, lambda given: self._run_list(call_list, given, said)[1], answers=False)
         else:
-            self.layers.graph.run_layers(inputs, lambda number, values: self._run_one(number, values)[1])
+            graph.run_layers(inputs, lambda number, values: self._run_one(number, values, said)[1])
 
     def run_calls(self, calls: Sequence[Sequence[Array]]) -> list[tuple[list[Array], list[Array]]]:
         """Calls of the whole model, which overlap where the backend can."""
+        if self.lengths is not None:
+            return [self.run_call(inputs) for inputs in calls]
         if self.layers is not None:
-            return [self._run_layers(self.layers, inputs) for inputs in calls]
+            return [self._run_layers(self.layers, inputs, {}) for inputs in calls]
         if self.states is not None:
-            return [self._run_one(0, inputs) for inputs in calls]
+            return [self._run_one(0, inputs, {}) for inputs in calls]
         if self.host is None:
             return [(exact, self.dequantise(exact)) for exact in self._run_frames(calls)]
         host, prepared = self.host, [self.host.before(inputs) for inputs in calls]
@@ -120,73 +131,79 @@ class Accelerator:
             answers = self._run_frames(again)
         return [(exact, host.after(kept, self.dequantise(exact))) for exact, (_, kept) in zip(answers, prepared)]
 
-    def _run_layers(self, layers: SharedLayers, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    def _run_layers(
+        self, layers: SharedLayers, inputs: Sequence[Array], said: Mapping[str, int]
+    ) -> tuple[list[Array], list[Array]]:
         """The accelerator's own numbers for the last layer, and the whole model's answers."""
         exact: list[Array] = []
+        graph = layers.graph.at(said)
         if (call_list := self.backend.call_list) is not None:
 
             def call_layers(given: list[list[Array | None]]) -> list[list[Array]]:
-                exact[:], answers = self._run_list(call_list, given)
+                exact[:], answers = self._run_list(call_list, given, said)
                 return answers
 
-            return exact, layers.graph.run_at_once(inputs, call_layers)
+            return exact, graph.run_at_once(inputs, call_layers)
 
         def call(number: int, values: list[Array]) -> list[Array]:
-            exact[:], answers = self._run_one(number, values)
+            exact[:], answers = self._run_one(number, values, said)
             return answers
 
-        return exact, layers.graph.run_whole(inputs, call)
+        return exact, graph.run_whole(inputs, call)
 
-    def _run_one(self, layer: int, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    def _run_one(self, layer: int, inputs: Sequence[Array], said: Mapping[str, int]) -> tuple[list[Array], list[Array]]:
         """One call with what is held for it: a layer's weights, and its state, which is then kept anew."""
-        sent, known = self._enter(layer, inputs)
+        sent, known = self._enter(layer, inputs, said)
         whole = self.states.whole if self.states else NONE
         for turn in range(self.host.turns - 1 if self.host else 0):  # a model that keeps state has one
             assert self.host is not None
-            sent = self.host.between(turn, known, self.dequantise(self._call(layer, sent, whole)))
-        exact = self._call(layer, sent, whole)
-        return exact, self._leave(layer, exact, known)
+            sent = self.host.between(turn, known, self.dequantise(self._call(layer, sent, whole, said)))
+        exact = self._call(layer, sent, whole, said)
+        return exact, self._leave(layer, exact, known, said)
 
     def _run_list(
-        self, call_list: CallList, given: Sequence[Sequence[Array | None]]
+        self, call_list: CallList, given: Sequence[Sequence[Array | None]], said: Mapping[str, int]
     ) -> tuple[list[Array], list[list[Array]]]:
         """All layers by one start: the accelerator's own numbers for the last of them, and the answers of each."""
         like = given[0]  # what the layer before gives is no array yet, and none is looked at
         filled = [[np.zeros_like(of) if v is None else v for v, of in zip(values, like)] for values in given]
-        entered = [self._enter(layer, values) for layer, values in enumerate(filled)]
+        entered = [self._enter(layer, values, said) for layer, values in enumerate(filled)]
         whole = self.states.whole if self.states else NONE
-        numbers = [self._numbers(layer, sent) for layer, (sent, _) in enumerate(entered)]
-        results = [self._in_shape(answer, whole) for answer in call_list(numbers, whole)]
-        answers = [self._leave(layer, exact, entered[layer][1]) for layer, exact in enumerate(results)]
+        numbers = [self._numbers(layer, sent, said) for layer, (sent, _) in enumerate(entered)]
+        results = [self._in_shape(answer, whole, said) for answer in call_list(numbers, whole)]
+        answers = [self._leave(layer, exact, entered[layer][1], said) for layer, exact in enumerate(results)]
         return results[-1], answers
 
-    def _enter(self, layer: int, inputs: Sequence[Array]) -> tuple[list[Any], dict[str, Any]]:
+    def _enter(self, layer: int, inputs: Sequence[Array], said: Mapping[str, int]) -> tuple[list[Any], dict[str, Any]]:
         """What a call of the accelerator is given, and the values that this machine knows of it."""
         given = self.states.enter(layer, inputs) if self.states else list(inputs)
-        return self.host.before(given) if self.host else (given, {})
+        return self.host.at(said).before(given) if self.host else (given, {})
 
-    def _leave(self, layer: int, exact: Sequence[Array], known: dict[str, Any]) -> list[Array]:
+    def _leave(self, layer: int, exact: Sequence[Array], known: dict[str, Any], said: Mapping[str, int]) -> list[Array]:
         """The answers of a call, whose state is kept."""
         states = self.states
         whole = states.whole if states else NONE
         real = [None if i in whole else p.from_accelerator(v) for i, (v, p) in enumerate(zip(exact, self._ports[1]))]
-        answers: list[Any] = self.host.after(known, real) if self.host else real
+        answers: list[Any] = self.host.at(said).after(known, real) if self.host else real
         if states is not None:
             states.keep(layer, exact, answers, known)
             answers = [answer for i, answer in enumerate(answers) if i not in states.outputs]
         return answers
 
-    def _call(self, layer: int, sent: Sequence[Any], whole: frozenset[int]) -> list[Array]:
+    def _call(self, layer: int, sent: Sequence[Any], whole: frozenset[int], said: Mapping[str, int]) -> list[Array]:
         """The accelerator's own numbers in its ports' shapes; what is in `whole` stays as it lies in memory."""
-        return self._in_shape(self.backend.call(self._numbers(layer, sent), whole), whole)
+        return self._in_shape(self.backend.call(self._numbers(layer, sent, said), whole), whole, said)
 
-    def _numbers(self, layer: int, sent: Sequence[Any]) -> list[Any]:
+    def _numbers(self, layer: int, sent: Sequence[Any], said: Mapping[str, int]) -> list[Any]:
         """All inputs of a call in the accelerator's own numbers, a layer's weights among them."""
         numbers = [v if isinstance(v, Packed) else p.to_accelerator(v) for p, v in zip(self._ports[0], sent)]
+        if self.lengths is not None:
+            numbers = self.lengths.fill_up(self._ports[0], numbers, said)
         return self.layers.inputs(layer, numbers) if self.layers else numbers
 
-    def _in_shape(self, results: Sequence[Array], whole: frozenset[int]) -> list[Array]:
-        return [v if i in whole else v.reshape(p.shape) for i, (v, p) in enumerate(zip(results, self._ports[1]))]
+    def _in_shape(self, results: Sequence[Array], whole: frozenset[int], said: Mapping[str, int]) -> list[Array]:
+        found = [v if i in whole else v.reshape(p.shape) for i, (v, p) in enumerate(zip(results, self._ports[1]))]
+        return found if self.lengths is None else self.lengths.leave(found, said, whole)
 
     def generate(
         self,
@@ -223,14 +240,16 @@ class Accelerator:
 
         Where layers share it, the calls go to one layer after the other.
         """
+        entered = [(frame, dict[str, int]()) for frame in frames]
+        if (lengths := self.lengths) is not None:
+            entered = [lengths.enter(self._ports[0], frame) for frame in frames]
+        given: list[Sequence[Any]] = [sent for sent, _ in entered]
         if (layers := self.layers) is not None:
-            turns = len(layers.names)
-            frames = [layers.inputs(number % turns, frame) for number, frame in enumerate(frames)]
-        if (lengths := self.lengths) is None:
-            return [self._shaped(answer) for answer in self.backend.call_all(frames)]
-        entered = [lengths.enter(self._ports[0], frame) for frame in frames]
-        answers = self.backend.call_all([sent for sent, _ in entered])
-        return [lengths.leave(self._shaped(answer), said) for answer, (_, said) in zip(answers, entered)]
+            given = [layers.inputs(number % len(layers.names), frame) for number, frame in enumerate(given)]
+        answers = [self._shaped(answer) for answer in self.backend.call_all(given)]
+        if lengths is None:
+            return answers
+        return [lengths.leave(answer, said) for answer, (_, said) in zip(answers, entered)]
 
     def _shaped(self, answer: Sequence[Array]) -> list[Array]:
         return [value.reshape(port.shape) for value, port in zip(answer, self._ports[1])]

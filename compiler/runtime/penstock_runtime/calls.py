@@ -25,7 +25,7 @@ class CallLists:
     def __init__(self, interface: Mapping[str, Any]) -> None:
         document = interface["calls"]
         self.argument: str = document["argument"]
-        self._moved: list[str] = document["moved"]
+        self.moved: list[str] = document["moved"]
         self.feeds: dict[str, str] = document["feeds"]
         """By an output, the input that it is one memory with."""
         self._inputs: list[Mapping[str, Any]] = interface["inputs"]
@@ -55,14 +55,14 @@ class CallLists:
     def _list_of(self, begins: Mapping[str, Sequence[int]], count: int) -> Array:
         """As it lies in memory: how many calls, then for each the first word of every memory."""
         lanes = {entry["argument"]: lanes_of(entry) for entry in (*self._inputs, *self._outputs)}
-        rows = [[begins[name][call] // lanes[name] for name in self._moved] for call in range(count)]
+        rows = [[begins[name][call] // lanes[name] for name in self.moved] for call in range(count)]
         return np.array([count, *(begin for row in rows for begin in row)], np.int32)
 
     def slots(self, laid: LaidOut) -> Array:
         """How many tensors each memory holds, in the list's order."""
         sizes = {entry["argument"]: memory_for(entry).size for entry in (*self._inputs, *self._outputs)}
         memories = {**laid.inputs, **laid.outputs}
-        return np.array([memories[name].size // sizes[name] for name in self._moved], np.int32)
+        return np.array([memories[name].size // sizes[name] for name in self.moved], np.int32)
 
 
 class LaidOut:

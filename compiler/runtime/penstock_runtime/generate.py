@@ -11,6 +11,7 @@ import numpy as np
 
 from .errors import PackageError
 from .host import HostGraph
+from .lengths import Lengths
 from .package import SharedLayers
 from .ports import Array, Port
 from .text import Tokenizer
@@ -40,9 +41,12 @@ class CalledModel(Protocol):
     @property
     def host(self) -> HostGraph | None: ...
 
-    def run_call(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]: ...
+    @property
+    def lengths(self) -> Lengths | None: ...
 
-    def read_call(self, inputs: Sequence[Array]) -> None: ...
+    def run_call(self, inputs: Sequence[Array], rows: int | None = None) -> tuple[list[Array], list[Array]]: ...
+
+    def read_call(self, inputs: Sequence[Array], rows: int | None = None) -> None: ...
 
     def reset(self) -> None: ...
 
@@ -129,14 +133,14 @@ def _read(accelerator: CalledModel, given: Sequence[int]) -> Sequence[int]:
     size = _at_once(accelerator)
     behind = (len(given) - 1) // size * size
     for place in range(0, behind, size):
-        accelerator.read_call(_inputs(accelerator, given[place : place + size], place + size))
+        accelerator.read_call(_inputs(accelerator, given[place : place + size], place + size), place + size)
     return given[behind:]
 
 
 def _scores(accelerator: CalledModel, tokens: Sequence[int], end: int) -> Array:
     """Of every token that may come behind these."""
     inputs = _inputs(accelerator, tokens, end)
-    scores = np.asarray(accelerator.run_call(inputs)[1][0], np.float64).reshape(-1)
+    scores = np.asarray(accelerator.run_call(inputs, end)[1][0], np.float64).reshape(-1)
     if np.isnan(scores).any() or not np.isfinite(scores.max()):
         raise PackageError(f"the model's scores at token {end - 1} are not numbers", "check the weights of the model")
     return scores
@@ -151,11 +155,16 @@ def _at_once(accelerator: CalledModel) -> int:
 def _inputs(accelerator: CalledModel, tokens: Sequence[int], end: int) -> list[Array]:
     """The tokens up to place `end`. Where fewer are left than a call takes, the last one stands there again."""
     size = _at_once(accelerator)
+    if size > 1 and accelerator.lengths is not None:
+        size = accelerator.lengths.least_of(0, len(tokens)) or size
     rows = [*tokens, *[tokens[-1]] * (size - len(tokens))]
     places = [*range(end - len(tokens), end), *[end - 1] * (size - len(tokens))]
+    if _at_once(accelerator) == 1:
+        return [np.full(port.shape, value, port.dtype) for port, value in zip(accelerator.inputs, (rows[0], places[0]))]
+    shapes = [tuple(-1 if n > 1 else 1 for n in port.shape) for port in accelerator.inputs]
     return [
-        np.full(port.shape, values[0], port.dtype) if size == 1 else np.array(values, port.dtype).reshape(port.shape)
-        for port, values in zip(accelerator.inputs, (rows, places))
+        np.array(values, port.dtype).reshape(shape)
+        for port, shape, values in zip(accelerator.inputs, shapes, (rows, places))
     ]
 
 

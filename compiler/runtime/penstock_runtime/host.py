@@ -14,6 +14,7 @@ import numpy as np
 
 from .errors import PackageError
 from .layout import Packed
+from .lengths import at_sizes
 from .ports import Array, Port, largest_difference
 from .state import refuse_positions
 
@@ -47,12 +48,27 @@ class HostGraph:
     Around layers that the accelerator computes in turn it is one list of operations, which `run_whole` runs.
     """
 
-    def __init__(self, document: Mapping[str, Any], values: Mapping[str, Array]) -> None:
-        self.document = document
-        self.inputs = [Port.from_json(p) for p in document["inputs"]]
-        self.outputs = [Port.from_json(p) for p in document["outputs"]]
+    def __init__(
+        self, document: Mapping[str, Any], values: Mapping[str, Array], said: Mapping[str, int] | None = None
+    ) -> None:
+        self.sized = document
+        """As it is at all lengths that a call may say; `document` is it at the largest, or at those that are `said`."""
+        self.document: Mapping[str, Any] = at_sizes(document, document.get("lengths", {}) if said is None else said)
+        self.inputs = [Port.from_json(p) for p in self.document["inputs"]]
+        self.outputs = [Port.from_json(p) for p in self.document["outputs"]]
+        self._at: dict[tuple[int, ...], HostGraph] = {}
         self._torch = _import_torch()
         self._values = {name: self._torch.from_numpy(np.array(value)) for name, value in values.items()}
+
+    def at(self, said: Mapping[str, int]) -> HostGraph:
+        """The same as it is at these lengths."""
+        key = tuple(int(said[name]) for name in self.sized.get("lengths", {}))
+        if not key:
+            return self
+        if key not in self._at:
+            self._at[key] = HostGraph(self.sized, {}, said)
+            self._at[key]._values = self._values
+        return self._at[key]
 
     def before(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """The accelerator's inputs, and the values that `after` will need. What stays packed only passes."""

@@ -8,47 +8,123 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from .errors import PackageError
+from .layout import Packed
 from .ports import Array, Port
 
 Size = Mapping[str, Any]
 """Of one dim: `factors` by the names of lengths, and an `offset`."""
 
 
+def at_sizes(document: Any, said: Mapping[str, int]) -> Any:
+    """The host's part as it is at these lengths: each {"size": ...} in it is a number then."""
+    if isinstance(document, list):
+        return [at_sizes(one, said) for one in cast("list[Any]", document)]
+    if not isinstance(document, dict):
+        return document
+    found = cast("dict[str, Any]", document)
+    if (size := size_of(found)) is not None:
+        return _at(size, said)
+    return {key: at_sizes(one, said) for key, one in found.items()}
+
+
+def size_of(number: Any) -> Size | None:
+    """What a number of the host's part follows from; None if it is one number, or no number."""
+    found = cast("dict[str, Any]", number).get("size") if isinstance(number, dict) and len(number) == 1 else None
+    is_size = isinstance(found, dict) and cast("dict[str, Any]", found).keys() == {"factors", "offset"}
+    return cast("Size", found) if is_size else None
+
+
 @dataclass(frozen=True)
 class Lengths:
-    """What may be said, and which dims of inputs and outputs follow from it (None for a dim of one size)."""
+    """What may be said, and which dims of inputs and outputs follow from it (None for a dim of one size).
+
+    Inputs are those that are passed to the accelerator, without what is held for it. `model` has the dims of the
+    model's own inputs; `places` how many rows of what is kept a call sees.
+    """
 
     of: Sequence[Mapping[str, Any]]
     inputs: Sequence[Sequence[Size | None]]
     outputs: Sequence[Sequence[Size | None]]
+    model: Sequence[Sequence[Size | None]]
+    places: Sequence[Size] = ()
 
     def enter(self, ports: Sequence[Port], values: Sequence[Any]) -> tuple[list[Array], dict[str, int]]:
         """Inputs as large as the accelerator's memories, with the lengths behind them, in steps."""
         arrays = [port.check_values(value) for port, value in zip(ports, values)]
-        said = self.said_by(ports, arrays)
+        said = self._said_by(ports, arrays, self.inputs, {})
+        return self.fill_up(ports, arrays, said), said
+
+    def fill_up(self, ports: Sequence[Port], values: Sequence[Any], said: Mapping[str, int]) -> list[Any]:
+        """The same of inputs in the accelerator's own numbers; what stays packed is as large already."""
         whole = [
-            np.pad(array, [(0, size - own) for size, own in zip(port.shape, array.shape)])
-            for port, array in zip(ports, arrays)
-        ]
-        steps = [said[one["name"]] // one["step"] for one in self.of]
-        return [*whole, np.array(steps, np.int32)], said
+            value if isinstance(value, Packed)
+            else np.pad(value, [(0, size - own) for size, own in zip(port.shape, value.shape)])
+            for port, value in zip(ports, values)
+        ]  # fmt: skip
+        return [*whole, np.array([said[one["name"]] // one["step"] for one in self.of], np.int32)]
 
-    def leave(self, results: Sequence[Array], said: Mapping[str, int]) -> list[Array]:
-        """Of each result what was computed."""
+    def of_call(self, ports: Sequence[Port], arrays: Sequence[Array], rows: int | None = None) -> dict[str, int]:
+        """The lengths of a call of the model: what its inputs' shapes say, and for what the model keeps the least
+        that has so many rows, or the largest."""
+        shown = {name for own in self.model for size in own if size for name in size["factors"]}
+        kept = {one["name"]: self._for_rows(one, rows) for one in self.of if one["name"] not in shown}
+        return self._said_by(ports, arrays, self.model, kept)
+
+    def model_shape(self, number: int, shape: Sequence[int], said: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape of an input of the model at these lengths."""
+        return tuple(n if size is None else _at(size, said) for n, size in zip(shape, self.model[number]))
+
+    def least_of(self, number: int, elements: int) -> int | None:
+        """How many elements an input of the model has at least where it has room for that many; None if it is one size.
+
+        Of one that has one dim but for those of size 1.
+        """
+        sizes = [size for size in self.model[number] if size is not None]
+        if len(sizes) != 1 or len(sizes[0]["factors"]) != 1:
+            return None
+        (name,) = sizes[0]["factors"]
+        one = next(one for one in self.of if one["name"] == name)
+        found = range(one["low"], one["high"] + 1, one["step"])
+        return next((_at(sizes[0], {name: n}) for n in found if _at(sizes[0], {name: n}) >= elements), None)
+
+    def _for_rows(self, one: Mapping[str, Any], rows: int | None) -> int:
+        """The least of a length at which that many places are there."""
+        if rows is None:
+            return int(one["high"])
+        wanted = [int(one["low"])]
+        for size in self.places:
+            if size["factors"].keys() != {one["name"]}:
+                return int(one["high"])
+            factor = size["factors"][one["name"]]
+            wanted.append(-((size["offset"] - rows) // factor) if factor > 0 else int(one["high"]))
+        least = -(-max(wanted) // one["step"]) * one["step"]
+        return int(min(one["high"], least)) if self.places else int(one["high"])
+
+    def leave(
+        self, results: Sequence[Array], said: Mapping[str, int], whole: frozenset[int] = frozenset()
+    ) -> list[Array]:
+        """Of each result what was computed; those in `whole` stay as they lie in memory."""
         return [
-            np.ascontiguousarray(result[tuple(slice(None if one is None else _at(one, said)) for one in sizes)])
-            for result, sizes in zip(results, self.outputs)
-        ]
+            result if number in whole
+            else np.ascontiguousarray(result[tuple(slice(None if one is None else _at(one, said)) for one in sizes)])
+            for number, (result, sizes) in enumerate(zip(results, self.outputs))
+        ]  # fmt: skip
 
-    def said_by(self, ports: Sequence[Port], arrays: Sequence[Array]) -> dict[str, int]:
-        """The lengths that the inputs' shapes say."""
+    def _said_by(
+        self,
+        ports: Sequence[Port],
+        arrays: Sequence[Array],
+        dims: Sequence[Sequence[Size | None]],
+        kept: Mapping[str, int],
+    ) -> dict[str, int]:
+        """The lengths that the inputs' shapes say, beside those that nobody says."""
         said: dict[str, tuple[int, Port]] = {}
-        for port, array, sizes in zip(ports, arrays, self.inputs):
+        for port, array, sizes in zip(ports, arrays, dims):
             if array.ndim != len(sizes):
                 raise PackageError(f"input {port.name!r} has shape {array.shape}", f"pass {self._shape(port, sizes)}")
             for n, size in zip(array.shape, sizes):
@@ -65,10 +141,10 @@ class Lengths:
                         f"{name} is {before[0]} in input {before[1].name!r} and {length} in {port.name!r}",
                         "pass inputs of one length",
                     )
-        found = {name: length for name, (length, _) in said.items()}
+        found = {**kept, **{name: length for name, (length, _) in said.items()}}
         for one in self.of:
             _check(one, found)
-        for port, array, sizes in zip(ports, arrays, self.inputs):
+        for port, array, sizes in zip(ports, arrays, dims):
             wanted = tuple(n if size is None else _at(size, found) for n, size in zip(port.shape, sizes))
             if array.shape != wanted:
                 raise PackageError(f"input {port.name!r} has shape {array.shape}", f"pass {wanted} here")

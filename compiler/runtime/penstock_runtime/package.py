@@ -18,7 +18,7 @@ import numpy as np
 from .errors import PackageError
 from .host import GRAPH, WHOLE, HostGraph
 from .layout import Packed, in_one_piece
-from .lengths import Lengths
+from .lengths import Lengths, size_of
 from .ports import Array, Port
 from .state import State, States
 from .text import Characters, Tokenizer, TokenizerFile
@@ -140,7 +140,22 @@ class Package:
         if (said := self.json("interface.json").get("lengths")) is None:
             return None
         document = self.json("model/signature.json")
-        return Lengths(said["of"], *([port["sizes"] for port in document[side]] for side in ("inputs", "outputs")))
+        host, whole = (self.json(path) if path in self.paths() else None for path in (GRAPH, WHOLE))
+        held = set(whole["held"]) if whole else set[str]()
+        hidden = {one["input"] for one in self.json(STATES)} if STATES in self.paths() and not whole else set[int]()
+        outer = whole or host
+        model = [
+            [size_of(number) for number in port["shape"]] if outer else port["sizes"]
+            for i, port in enumerate((outer or document)["inputs"]) if i not in hidden
+        ]  # fmt: skip
+        places = [size for graph in (host, whole) if graph for size in graph.get("positions", {}).values()]
+        return Lengths(
+            said["of"],
+            [port["sizes"] for port in document["inputs"] if port["name"] not in held],
+            [port["sizes"] for port in document["outputs"]],
+            model,
+            [size for one in places if (size := size_of(one)) is not None],
+        )
 
     def length_samples(self) -> list[Samples]:
         """Example inputs at other lengths than the largest."""

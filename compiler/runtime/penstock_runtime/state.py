@@ -129,7 +129,7 @@ class States:
         assert state.result is not None
         assert state.dim is not None
         given, made = self._ports[0][state.port], self._ports[1][state.result]
-        numbers = given.to_accelerator(made.from_accelerator(rows.reshape(made.shape)))
+        numbers = given.to_accelerator(made.from_accelerator(rows))
         for entry in self._entries(state):
             places = np.take(self._places_of(entry, given), positions, axis=state.dim)
             here = places >= 0
