@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -69,19 +69,28 @@ def interpreted(lowered: Lowered) -> list[list[Array]]:
     return laid.results(frozenset())
 
 
-def in_cpp(lowered: Lowered, folder: Path) -> list[list[Array]]:
-    """The same of the C++, by one call of its top."""
+def call_library(lowered: Lowered, folder: Path) -> Callable[[LaidOut, CallLists], None]:
+    """The C++, compiled: it runs a list by one call of its top."""
     emit(lowered, folder, part="xcu55c-fsvh2892-2L-e", clock_mhz=300.0)
     sources = [str(folder / name) for name in ("hls/penstock_top.cpp", "csim/penstock_csim.cpp")]
     include = ["-I", str(folder / "csim" / "include"), "-I", str(folder / "hls")]
     library = folder / "design.so"
     subprocess.run([find_compiler(), *FLAGS, "-shared", "-fPIC", *include, *sources, "-o", str(library)], check=True)
+
+    def call(laid: LaidOut, lists: CallLists) -> None:
+        sides = [list(laid.inputs.values()), [laid.calls], list(laid.outputs.values())]
+        pointers = [(ctypes.c_void_p * len(side))(*(memory.ctypes.data for memory in side)) for side in sides]
+        slots = lists.slots(laid)
+        assert ctypes.CDLL(str(library)).penstock_calls(*pointers, ctypes.c_void_p(slots.ctypes.data)) == 0
+
+    return call
+
+
+def in_cpp(lowered: Lowered, folder: Path) -> list[list[Array]]:
+    """What each layer leaves, by the C++."""
     laid, _ = laid_out(lowered)
     lists = CallLists(interface_of(lowered.top, ports_of(lowered.top), lowered.border_shapes()))
-    sides = [list(laid.inputs.values()), [laid.calls], list(laid.outputs.values())]
-    pointers = [(ctypes.c_void_p * len(side))(*(memory.ctypes.data for memory in side)) for side in sides]
-    slots = lists.slots(laid)
-    assert ctypes.CDLL(str(library)).penstock_calls(*pointers, ctypes.c_void_p(slots.ctypes.data)) == 0
+    call_library(lowered, folder)(laid, lists)
     return laid.results(frozenset())
 
 
