@@ -20,9 +20,7 @@ from penstock.compiler.layout import Layout
 from penstock.compiler.scalars.number_types import number_type
 
 
-def choose_layout(
-    kind: ITensorType, port_bits: int, stripes: int = 1, grains: Sequence[int] = ()
-) -> Layout | None:
+def choose_layout(kind: ITensorType, port_bits: int, stripes: int = 1, grains: Sequence[int] = ()) -> Layout | None:
     """The layout that suits a stream, with words of a power of two bits; None where words would hold one element.
 
     With `stripes` words are as wide as so many ports together, or as there are elements for. `grains` are of dims whose

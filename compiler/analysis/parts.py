@@ -27,9 +27,7 @@ def row_major(shape: Sequence[int], dtype: Attribute, element: Sequence[int] | N
     return canonical_itensor(sizes, dtype, loops)
 
 
-def row_major_words(
-    shape: Sequence[int], dtype: Attribute, lanes: int, grains: Sequence[int] = ()
-) -> ITensorType:
+def row_major_words(shape: Sequence[int], dtype: Attribute, lanes: int, grains: Sequence[int] = ()) -> ITensorType:
     """The order of a tensor in memory, in runs of a power of two of at most so many elements, none across its rows.
 
     `grains` are of dims whose size each call says what it is always a multiple of, and 0 of others.

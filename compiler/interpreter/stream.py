@@ -20,7 +20,11 @@ from penstock.compiler.interpreter.nest_run import Environment, NestRun
 
 
 def run(
-    module: ModuleOp, memories: Mapping[str, Array], parameters: Mapping[str, Array], *, strict: bool = True,
+    module: ModuleOp,
+    memories: Mapping[str, Array],
+    parameters: Mapping[str, Array],
+    *,
+    strict: bool = True,
     whole: bool = True,
 ) -> dict[str, Array]:
     """Run a top: `memories` holds inputs and streamed parameters by name; outputs come back by name.

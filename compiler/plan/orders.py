@@ -30,9 +30,7 @@ class OrderTable:
             found = self._by_identity[id(kind)] = (kind, order)  # held, so that its identity stays its own
         return found[1]
 
-    def layout(
-        self, order: Order, port_bits: int, stripes: int = 1, grains: tuple[int, ...] = ()
-    ) -> LayoutAttr | None:
+    def layout(self, order: Order, port_bits: int, stripes: int = 1, grains: tuple[int, ...] = ()) -> LayoutAttr | None:
         """The layout in external memory that suits a stream; equal ones are the same object."""
         key = (order, port_bits, stripes, grains)
         if key not in self._layouts:

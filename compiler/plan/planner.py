@@ -65,7 +65,11 @@ class Planner:
         # where arguments are arrays on the chip nothing is packed: their banks deliver any slice as it is
         port_bits = 0 if self.platform.has_array_arguments else design.port_bits
         tensors = Tensors(
-            port_bits, ports_for(design, self.platform), dict(self._names), dict(on_chip), Names(self.graph.by_layer),
+            port_bits,
+            ports_for(design, self.platform),
+            dict(self._names),
+            dict(on_chip),
+            Names(self.graph.by_layer),
             self._sized.grains,
         )
         kernels: list[Kernel] = []

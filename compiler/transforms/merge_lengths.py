@@ -66,9 +66,7 @@ def at_steps(module: ModuleOp, steps: StepsByLength) -> ModuleOp:
     fixed = module.clone()
     for op in fixed.walk():
         if isinstance(op, nest.NestOp):
-            op.properties["loops"] = LoopsAttr(
-                tuple(_turning(loop, steps) for loop in op.loops.data)
-            )
+            op.properties["loops"] = LoopsAttr(tuple(_turning(loop, steps) for loop in op.loops.data))
         elif isinstance(given := op.properties.get("when"), GuardAttr):
             op.properties["when"] = GuardAttr(tuple(_fixed(term, steps) for term in given.terms))
     return fixed

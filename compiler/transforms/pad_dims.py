@@ -202,9 +202,7 @@ def pad_module(dims: Dims, sizes: PaddedSizes) -> ModuleOp:
     return retyped(graph, {value: _shape(dims, sizes, value) for value in values}, dims.masks(sizes))
 
 
-def retyped(
-    old: Graph, shapes: Mapping[SSAValue, tuple[int, ...]], masks: Sequence[PaddingMask] = ()
-) -> ModuleOp:
+def retyped(old: Graph, shapes: Mapping[SSAValue, tuple[int, ...]], masks: Sequence[PaddingMask] = ()) -> ModuleOp:
     """A copy of the graph's module whose arguments and results have these shapes."""
     above = old.function.parent_op()
     assert isinstance(above, ModuleOp)

@@ -50,9 +50,7 @@ def by_rows(program: Program, design: Design) -> Design:
         own = kernels[operation.layer]
         kept = [
             (t, u) if count is None else (trip, 1) if t == trip else (1, 1)
-            for t, u, trip, count in zip(
-                own.tile, own.unroll, operation.trips, sized.of_loops(operation), strict=True
-            )
+            for t, u, trip, count in zip(own.tile, own.unroll, operation.trips, sized.of_loops(operation), strict=True)
         ]
         tile, unroll = zip(*kept, strict=True)
         kernels[operation.layer] = replace(own, tile=tile, unroll=unroll)

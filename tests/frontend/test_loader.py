@@ -145,7 +145,8 @@ def test_a_graph_that_was_exported_in_training_is_refused(layer: str, trains: st
     """Nothing can put it into evaluation mode, and it would train with each answer."""
     path = tmp_path / "exported.py"
     path.write_text(
-        HEAD + f"""
+        HEAD
+        + f"""
 def model(training):
     module, x = nn.Sequential(nn.Linear(4, 4), nn.{layer}), torch.randn(3, 4)
     return torch.export.export(module.train(training), (x,)).module(), (x,)

@@ -18,7 +18,12 @@ def trips_of(loop: Loop, lengths: Mapping[str, str]) -> str:
 
 
 def open_loops(
-    out: CppLines, loops: Sequence[Loop], split: int, label: str, lengths: Mapping[str, str], locks: Callable[[], None],
+    out: CppLines,
+    loops: Sequence[Loop],
+    split: int,
+    label: str,
+    lengths: Mapping[str, str],
+    locks: Callable[[], None],
     fresh: Callable[[str], str],
 ) -> Callable[[], None]:
     """Opens the loops; what it returns closes them, once the body is written."""
