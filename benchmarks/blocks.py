@@ -9,7 +9,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from pathlib import Path
 
+from benchmarks.kept_rows import keep_row, kept_rows
 from benchmarks.registry import Figures, Value
 from benchmarks.searched import Searched
 from penstock.compiler.errors import PenstockError
@@ -46,10 +48,20 @@ def cases() -> list[BlockCase]:
     ]
 
 
-def run(only: str = "", limit: int | None = None) -> Figures:
-    """`only` is a part of a case's name, as `gpt2/decode`, or a pattern."""
+def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> Figures:
+    """`only` is a part of a case's name, as `gpt2/decode`, or a pattern.
+
+    Rows go to the end of the file `keep` when they are there, and those that it has are not searched again.
+    """
     wanted = [case for case in cases() if only in case.label or fnmatch(case.label, only)][:limit]
-    rows = [_tried(case) for case in wanted]
+    known = {BlockCase(row["block"], row["mode"], row["tokens"]): row for row in kept_rows(keep)}
+    rows: list[Mapping[str, Value]] = []
+    for case in wanted:
+        row = known.get(case)
+        if row is None:
+            row = _tried(case)
+            keep_row(keep, row)
+        rows.append(row)
 
     def of(mode: str, figure: str) -> list[float]:
         return [float(str(row[figure])) for row in rows if row["mode"] == mode and row.get(figure) is not None]
