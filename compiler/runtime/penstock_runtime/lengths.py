@@ -34,7 +34,8 @@ def at_sizes(document: Any, said: Mapping[str, int]) -> Any:
 
 def size_of(number: Any) -> Size | None:
     """What a number of the host's part follows from; None if it is one number, or no number."""
-    found = cast("dict[str, Any]", number).get("size") if isinstance(number, dict) and len(number) == 1 else None
+    said = cast("dict[str, Any]", number) if isinstance(number, dict) else {}
+    found = said.get("size") if len(said) == 1 else None
     is_size = isinstance(found, dict) and cast("dict[str, Any]", found).keys() == {"factors", "offset"}
     return cast("Size", found) if is_size else None
 
