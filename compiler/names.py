@@ -45,8 +45,14 @@ _OWN = """
 RESERVED = frozenset(f"{_CPP} {_VERILOG} {_OWN}".split())
 _MACRO = re.compile(r"[A-Z0-9_]{3,}|group\d+_(start|done|done_now)")
 """Of capitals alone: headers of every tool may have a macro of that name. And signals of a core's groups."""
+_NUMBERED = re.compile(r"(_\d+)+$", re.ASCII)
 LONGEST_IDENTIFIER = 120
 """Of an identifier, whose middle is left out beyond: modules are files, whose names have 255 bytes in most systems."""
+
+
+def hint_of(name: str) -> str:
+    """Of a value in printed IR: without numbers at the end, which it gets anew whenever it is read back and printed."""
+    return _NUMBERED.sub("", name)
 
 
 def c_name(name: str) -> str:

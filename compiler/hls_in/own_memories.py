@@ -14,7 +14,7 @@ from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.pieces import PiecePart
 from penstock.compiler.hls_in.records import CarriedVariable
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream, NumberKind
-from penstock.compiler.names import Names, c_name
+from penstock.compiler.names import Names, c_name, hint_of
 
 
 @dataclass
@@ -31,7 +31,7 @@ class OwnMemories:
     def buffer(self, key: object, name: str, shape: tuple[int, ...], element: Attribute) -> SSAValue:
         if key not in self.known:
             op = stream.BufferOp(self.names.take(c_name(name)), MemRefType(element, shape))
-            op.result.name_hint = op.sym_name.data
+            op.result.name_hint = hint_of(op.sym_name.data)
             self.operations.append(op)
             self.known[key] = op.result
         return self.known[key]
@@ -39,7 +39,7 @@ class OwnMemories:
     def rom(self, key: object, parameter: str, shape: tuple[int, ...], element: Attribute) -> SSAValue:
         if key not in self.known:
             op = stream.RomOp(self.names.take(c_name(parameter)), parameter, MemRefType(element, shape))
-            op.result.name_hint = op.sym_name.data
+            op.result.name_hint = hint_of(op.sym_name.data)
             self.operations.append(op)
             self.known[key] = op.result
         return self.known[key]

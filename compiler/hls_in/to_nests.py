@@ -29,7 +29,7 @@ from penstock.compiler.hls_in.pieces import Piece, owners_of, tasks_of
 from penstock.compiler.hls_in.records import ReadKernel
 from penstock.compiler.hls_in.scalar_bodies import type_of
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream, NumberKind
-from penstock.compiler.names import Names, c_name
+from penstock.compiler.names import Names, c_name, hint_of
 from penstock.compiler.scalars.number_types import numpy_dtype
 
 
@@ -151,7 +151,7 @@ class KernelWriter(KernelParts):
 
     def _insert(self, name: str, kind: Attribute, use: str) -> SSAValue:
         argument = self.block.insert_arg(kind, len(self.block.args))
-        argument.name_hint = c_name(name)
+        argument.name_hint = hint_of(c_name(name))
         self.names.append(name)
         self.kinds.append(use)
         return argument
@@ -217,7 +217,7 @@ class KernelWriter(KernelParts):
     def _channel(self, array: KernelArray, reader: str) -> None:
         kind = MemRefType(self.element(array.kind, array.bits, array.where), array.dims)
         op = stream.BlocksOp(self.taken.take(f"{c_name(array.name)}__{c_name(reader)}"), BlocksType.of(kind, 2))
-        op.result.name_hint = op.sym_name.data
+        op.result.name_hint = hint_of(op.sym_name.data)
         self.channels.append(op)
         self.handed[array, reader] = op.result
 
@@ -229,7 +229,7 @@ class KernelWriter(KernelParts):
             name = self.taken.take("_".join([c_name(streams.name), *map(str, lane)]))
             token = VectorType(self.element(streams.kind, streams.bits, streams.where), [1])
             op = stream.StreamOp(name, StreamType.of(token, streams.depth))
-            op.result.name_hint = name
+            op.result.name_hint = hint_of(name)
             self.channels.append(op)
             self.streams[key] = op.result
         return self.streams[key]

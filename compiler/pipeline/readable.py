@@ -19,7 +19,7 @@ from penstock.compiler.analysis.converting import COUNTABLE, choose_plan, conver
 from penstock.compiler.analysis.one_pass import OnePassPlan
 from penstock.compiler.analysis.regroup import RegroupPlan
 from penstock.compiler.dialects import itensor
-from penstock.compiler.names import c_name
+from penstock.compiler.names import c_name, hint_of
 
 _SHORT = 24
 """Text of so many characters is as easily read as looked up."""
@@ -62,7 +62,7 @@ def _name_values(op: Operation) -> None:
 
 def _name(value: SSAValue, label: Attribute | None) -> None:
     if isinstance(label, StringAttr):
-        value.name_hint = c_name(label.data)
+        value.name_hint = hint_of(c_name(label.data))
 
 
 def _base(attribute: Attribute) -> str:

@@ -17,7 +17,7 @@ from penstock.compiler.dialects.itensor import LayoutAttr
 from penstock.compiler.dialects.stream import StreamType
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.layout import Layout
-from penstock.compiler.names import c_name
+from penstock.compiler.names import c_name, hint_of
 from penstock.compiler.platforms import Platform, load_platform
 from penstock.compiler.tasks.circles import circular_ports
 from penstock.compiler.tasks.lowering.nests import TaskNests, build_nests, tensor_place
@@ -92,7 +92,7 @@ class _Writer:
             place = tensor_place(name, kind, word, arrays=self.arrays)
             space = stream.ON_CHIP if self.arrays else NoneAttr()
             argument = top.insert_arg(MemRefType(place.dtype, place.shape, memory_space=space), len(top.args))
-            argument.name_hint = c_name(name)
+            argument.name_hint = hint_of(c_name(name))
             tensors[name] = argument
             kinds.append("input" if name in self.network.inputs else "output")
             packed = None if word is None or self.arrays else Layout(kind.shape, word)
@@ -109,7 +109,7 @@ class _Writer:
         depth = self.design.fifo_depths.get(name, channel.depth or self.design.default_depth)
         token = VectorType(type_of(channel.kind.dtype), list(shape_of(channel.kind)))
         op = stream.StreamOp(name, StreamType.of(token, depth))
-        op.result.name_hint = c_name(name)
+        op.result.name_hint = hint_of(c_name(name))
         return op
 
     def _task(self, one: TaskInstance, tensors: Mapping[str, SSAValue], channels: Mapping[str, SSAValue]) -> Operation:

@@ -24,7 +24,7 @@ from penstock.compiler.dialects.counts import LENGTHS, LengthsAttr
 from penstock.compiler.dialects.itensor import LayoutAttr
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import tensor_type, vector_type
-from penstock.compiler.names import Names, c_name
+from penstock.compiler.names import Names, c_name, hint_of
 from penstock.compiler.plan import names
 from penstock.compiler.plan.converter_nests import BLOCKS
 from penstock.compiler.plan.nests import build_part, fifo, memory, roms
@@ -138,7 +138,7 @@ class _Lowering:
 
     def _outside(self, op: stream.StreamOp | stream.BlocksOp, hint: str, place: Place) -> None:
         """A channel, which stands outside the tasks."""
-        op.result.name_hint = hint
+        op.result.name_hint = hint_of(hint)
         self.channels.append(op)
         self.places[place] = op.result
 
@@ -186,7 +186,7 @@ class _Lowering:
         space, lies = (stream.ON_CHIP, "array") if arrays else (NoneAttr(), "external")
         place = memory(name, lies, tensor_type(tensor))
         argument = self.top.insert_arg(MemRefType(place.dtype, place.shape, memory_space=space), len(self.top.args))
-        argument.name_hint = c_name(name)
+        argument.name_hint = hint_of(c_name(name))
         self.places[place] = argument
         return place
 

@@ -9,7 +9,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from penstock.compiler.analysis import nests as fact
 from penstock.compiler.dialects import nest, stream
-from penstock.compiler.names import c_name
+from penstock.compiler.names import c_name, hint_of
 
 
 def write_nests(nests: Sequence[fact.NestFacts], places: dict[fact.Place, SSAValue]) -> list[Operation]:
@@ -67,7 +67,7 @@ class _Writer:
                 memory, hint = stream.RomOp(place.name, place.parameter, kind), c_name(place.parameter)
             else:
                 memory, hint = stream.BufferOp(place.name, kind), place.name
-            memory.result.name_hint = hint
+            memory.result.name_hint = hint_of(hint)
             self.memories.append(memory)
             self.places[place] = memory.result
         return self.places[place]

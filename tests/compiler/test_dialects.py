@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from xdsl.dialects.builtin import MemRefType, VectorType, f32, i8
 from xdsl.ir.affine import AffineMap
 from xdsl.parser import Parser
@@ -16,7 +16,7 @@ from penstock.compiler.dialects.itensor import ConverterOp, ITensorType, Schedul
 from penstock.compiler.dialects.nest import GuardAttr, Loop, LoopsAttr, Term
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.frontend.context import make_context
-from tests.compiler.graphs import Case, cases
+from tests.compiler.graphs import Case, GraphSpec, Step, cases
 
 B = "!itensor.itensor<4x2xf32, iter_space: [4, 2]*[2, 4], iter_map: (d0, d1) -> (d1, d0)>"
 FIGURE_5 = [
@@ -106,7 +106,14 @@ def test_impossible_schedule() -> None:
         ScheduleAttr.of([6, 6], [1, 1], [0, 0])
 
 
+_JOINED_TWICE = GraphSpec(
+    "int8", 0, 4, 4, (Step("relu", 0, 0, 0), Step("relu", 0, 0, 0), Step("join", 0, 0, 0), Step("join", 6, 2, 0)), True
+)
+"""Whose channels' names end in two numbers."""
+
+
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@example(case=Case(_JOINED_TWICE, (0,) * 30))
 @given(case=cases())
 def test_modules_round_trip(case: Case) -> None:
     """What lowering makes parses back to the same text, at every level."""
