@@ -28,6 +28,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lowered, Ac
     lowered, checked = packaged_program(program, folder, "w8a8")
     assert checked.passed, checked.differences()
     assert {"C++ at seq=1", "stream at seq=1", "interpreter at seq=1"} <= {one.level for one in checked.verify.lengths}
+    readme = (folder / "package" / "README.md").read_text()
+    assert f"Each call may have other sizes: `seq` from 1 to {MOST}. Give inputs" in readme
     with penstock_runtime.load(folder / "package") as accelerator:
         yield lowered, accelerator
 
