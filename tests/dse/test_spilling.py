@@ -14,7 +14,7 @@ from penstock.dse.evaluation.fitting import fitted, may_fit_otherwise
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.lanes.spilling import FABRIC, Spillable, may_be_short, spilled
 from penstock.dse.space.fitted import Allowance
-from penstock.profiling.model import DesignFigures
+from penstock.profiling.model import ChannelFigures, DesignFigures
 from tests.compiler.designs import Dense, build_network
 
 PROGRAM = build_network(
@@ -84,18 +84,27 @@ def test_a_spilled_design_that_does_not_fit_changes_nothing() -> None:
     assert [one.spilled for one in asked] == [False, True]
 
 
+CHANNEL = ChannelFigures("c", "stream", "a", "b", 2, 8, 1, 1, 1, Resources(), None, 0)
+FEW, MANY = 16, 17
+
+
 @pytest.mark.parametrize(
-    ("lut", "in_memories", "may"),
+    ("channels", "lut", "in_memories", "may"),
     [
-        (102_000, 0, True),
-        (108_000, 15_999, False),
-        (108_000, 16_000, True),
-        (110_001, 90_000, False),
-        (99_000, 0, False),
+        (MANY, 102_000, 0, True),
+        (MANY, 108_000, 15_999, False),
+        (MANY, 108_000, 16_000, True),
+        (MANY, 110_001, 90_000, False),
+        (MANY, 99_000, 0, False),
+        (FEW, 108_000, 7_999, False),
+        (FEW, 108_000, 8_000, True),
+        (FEW, 125_000, 25_000, True),
+        (FEW, 125_001, 90_000, False),
+        (FEW, 99_000, 0, False),
     ],
 )
-def test_luts_of_kept_weights_may_be_saved_where_they_are_twice_what_is_missing(
-    lut: int, in_memories: int, may: bool
+def test_luts_of_memories_may_be_saved_in_small_designs_all_and_in_large_ones_half(
+    channels: int, lut: int, in_memories: int, may: bool
 ) -> None:
-    figures = DesignFigures(1, 1, 0, Resources(lut=lut), "", (), (), exact_times=True)
+    figures = DesignFigures(1, 1, 0, Resources(lut=lut), "", (), (CHANNEL,) * channels, exact_times=True)
     assert may_fit_otherwise(figures, LIMITS, lambda: in_memories) == may
