@@ -52,7 +52,7 @@ LONGEST_IDENTIFIER = 120
 
 def hint_of(name: str) -> str:
     """Of a value in printed IR: without numbers at the end, which it gets anew whenever it is read back and printed."""
-    return _NUMBERED.sub("", name)
+    return _NUMBERED.sub("", name) or "value"
 
 
 def c_name(name: str) -> str:

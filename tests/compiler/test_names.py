@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.compiler.backend.hls.names_cpp import cpp_names
 from penstock.compiler.dialects import itensor, stream
-from penstock.compiler.names import LONGEST_IDENTIFIER, RESERVED, Names, c_name
+from penstock.compiler.names import LONGEST_IDENTIFIER, Names, RESERVED, c_name, hint_of
 from penstock.compiler.platforms import load_platform
 from penstock.dse.evaluation.assemble import Assembler
 from penstock.profiling.network import network_of
@@ -42,6 +42,13 @@ def check_names(case: HostileCase) -> None:
     assembled, whole = assembler.network(lowered.design), network_of(lowered.top, assembler.library)
     assert assembled.ends() == whole.ends()
     assert {task.name for task in assembled.tasks} == {task.name for task in whole.tasks}
+
+
+def test_a_value_s_name_in_printed_ir_does_not_end_in_a_number() -> None:
+    assert [hint_of(name) for name in ("cat_2_0", "mm_2", "_1", "_1_2", "a2", "a_2b")] == [
+        "cat", "mm", "value", "value", "a2", "a_2b",
+    ]  # fmt: skip
+
 
 
 @settings(ONE, max_examples=25)
