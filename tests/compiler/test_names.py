@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.compiler.backend.hls.names_cpp import cpp_names
 from penstock.compiler.dialects import itensor, stream
-from penstock.compiler.names import LONGEST_IDENTIFIER, Names, RESERVED, c_name, hint_of
+from penstock.compiler.names import LONGEST_IDENTIFIER, RESERVED, Names, c_name, hint_of
 from penstock.compiler.platforms import load_platform
 from penstock.dse.evaluation.assemble import Assembler
 from penstock.profiling.network import network_of
@@ -48,7 +48,6 @@ def test_a_value_s_name_in_printed_ir_does_not_end_in_a_number() -> None:
     assert [hint_of(name) for name in ("cat_2_0", "mm_2", "_1", "_1_2", "a2", "a_2b")] == [
         "cat", "mm", "value", "value", "a2", "a_2b",
     ]  # fmt: skip
-
 
 
 @settings(ONE, max_examples=25)
