@@ -281,12 +281,18 @@ def _evaluating(module: torch.nn.Module, where: str) -> torch.nn.Module:
 
 
 def _trains(node: torch.fx.Node) -> bool:
-    """Whether an operation does in training what it does not in use, as dropout and batch norms may."""
+    """Whether an operation does in training what it does not in use, as dropout and batch norms may.
+
+    An LSTM between whose layers nothing is dropped does the same in both.
+    """
     if (schema := getattr(node.target, "_schema", None)) is None:
         return False
     names: list[str] = [argument.name for argument in schema.arguments]
     given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-    return any(given.get(name) is True for name in ("train", "training"))
+    if given.get("dropout_p"):  # attention is not told whether it trains
+        return True
+    drops = bool(given.get("dropout", given.get("p")) != 0)
+    return drops and any(given.get(name) is True for name in ("train", "training"))
 
 
 def _check_text(given: Mapping[str, Any], where: str) -> LoadedText:

@@ -161,3 +161,37 @@ def in_training():
     assert isinstance(load_model(parse_reference(f"{path}:for_use")).module, torch.fx.GraphModule)
     with pytest.raises(PenstockError, match=f"exported in training mode: {trains} trains"):
         load_model(parse_reference(f"{path}:in_training"))
+
+
+@pytest.mark.filterwarnings("ignore:The tensor attributes:UserWarning")  # torch's own, of an LSTM's weights
+@pytest.mark.parametrize(("dropout", "refused"), [(0.0, False), (0.1, True)])
+@pytest.mark.parametrize("name", ["Attention", "Recurrent"])
+def test_what_drops_nothing_does_not_train(name: str, dropout: float, refused: bool, tmp_path: Path) -> None:
+    """Attention is not told whether it trains, and an LSTM is told even where nothing of it is dropped."""
+    path = tmp_path / "dropping.py"
+    path.write_text(
+        HEAD
+        + f"""
+class Attention(nn.Module):
+    def forward(self, x):
+        return nn.functional.scaled_dot_product_attention(x, x, x, dropout_p={dropout})
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 4, num_layers=2, batch_first=True, dropout={dropout})
+
+    def forward(self, x):
+        return self.lstm(x)[0]
+
+def model():
+    x = torch.randn(1, 3, 4)
+    return torch.export.export({name}().train(), (x,)).module(), (x,)
+"""
+    )
+    reference = parse_reference(f"{path}:model")
+    if refused:
+        with pytest.raises(PenstockError, match=r"exported in training mode: .* trains"):
+            load_model(reference)
+    else:
+        assert isinstance(load_model(reference).module, torch.fx.GraphModule)
