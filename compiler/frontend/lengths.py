@@ -10,8 +10,9 @@ grows with the length by a whole number, or not at all.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ from penstock.compiler.frontend.given_tensors import in_float32
 from penstock.compiler.frontend.importer import import_layers, import_loaded, sample_of
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import load_model
-from penstock.compiler.frontend.sized_documents import AtLess, sized_document
+from penstock.compiler.frontend.sized_documents import AtLess, refused_size, sized_document
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.layers import Layers
 from penstock.compiler.lengths import ByLength, Length
@@ -41,6 +42,8 @@ from penstock.compiler.reference import (
     with_sizes,
 )
 from penstock.compiler.transforms.canonicalise import simplify
+
+P = TypeVar("P", HostParts, Layers)
 
 _SAMPLES = 3
 """Lengths besides the largest at which PyTorch is asked for answers."""
@@ -80,7 +83,8 @@ def import_lengths(
         {name: one for (side, name), one in sizes.items() if side == "param" and any(one)},
         tuple(_samples(source, largest, lengths)) if weights else (),
     )
-    host = _sized_host(program, smallest)
+    host = _sized(program.host, [(length, less, one.host) for length, less, one in smallest], program.name)
+    layers = _sized(program.layers, [(length, less, one.layers) for length, less, one in smallest], program.name)
     _refuse_states(program, known, host)
     if not any(any(one) for one in known.inputs):
         raise PenstockError(
@@ -88,7 +92,7 @@ def import_lengths(
             limit="a length is a size of the example inputs, which each call may have another of",
             hint="name an option or parameter of the model that sizes its example inputs",
         )  # fmt: skip
-    return replace(program, lengths=known, host=host, layers=_sized_layers(program, smallest))
+    return replace(program, lengths=known, host=host, layers=layers)
 
 
 @dataclass(frozen=True)
@@ -125,39 +129,31 @@ def _smaller(source: _Source, largest: LoadedModel, length: Length, most: Mappin
     no room for what is written."""
     least = length.low if length.low > 1 else min(length.high - length.step, 2 * length.step)
     middle = (length.least + length.most) // 2 * length.step
-    for less in dict.fromkeys((least, max(least, middle), length.high - length.step)):
-        try:
-            with _at(f"{length.name}={less}"):
-                model = source.model({**most, length.name: less}, largest)
-                return less, source.program(model, only_first=True)
-        except PenstockError:
-            if less == length.high - length.step:
-                raise
-    raise AssertionError("the last one is raised")
+    *others, last = dict.fromkeys((least, max(least, middle), length.high - length.step))
+    for less in others:
+        with suppress(PenstockError):
+            return less, _at_less(source, largest, length, less, most)
+    return last, _at_less(source, largest, length, last, most)
 
 
-def _sized_host(program: Program, smallest: Sequence[tuple[Length, int, Program]]) -> HostParts | None:
-    """What the host does before and after the accelerator, at all lengths."""
-    if program.host is None:
+def _at_less(source: _Source, largest: LoadedModel, length: Length, less: int, most: Mapping[str, int]) -> Program:
+    with _at(f"{length.name}={less}"):
+        return source.program(source.model({**most, length.name: less}, largest), only_first=True)
+
+
+def _sized(part: P | None, smaller: Sequence[tuple[Length, int, P | None]], where: str) -> P | None:
+    """What the host does around the accelerator or its layers, at all lengths."""
+    if part is None:
         return None
-    others = [AtLess(length, less, one.host and one.host.graph) for length, less, one in smallest]
-    _refuse_values(program.host.values, [one.host.values if one.host else {} for *_, one in smallest])
-    return replace(program.host, graph=sized_document(program.host.graph, others, program.name))
-
-
-def _sized_layers(program: Program, smallest: Sequence[tuple[Length, int, Program]]) -> Layers | None:
-    """What it does around the layers."""
-    if program.layers is None:
-        return None
-    others = [AtLess(length, less, one.layers and one.layers.graph) for length, less, one in smallest]
-    _refuse_values(program.layers.values, [one.layers.values if one.layers else {} for *_, one in smallest])
-    return replace(program.layers, graph=sized_document(program.layers.graph, others, program.name))
+    others = [AtLess(length, less, one and one.graph) for length, less, one in smaller]
+    _refuse_values(part.values, [one.values if one else {} for *_, one in smaller])
+    return replace(part, graph=sized_document(part.graph, others, where))
 
 
 def _refuse_values(largest: Mapping[str, Array], others: Sequence[Mapping[str, Array]]) -> None:
     for name, value in largest.items():
         if any(name not in one or one[name].shape != value.shape for one in others):
-            raise _refused(name, "the host computes with a tensor that has other sizes then")
+            raise refused_size(name, "the host computes with a tensor that has other sizes then")
 
 
 def _refuse_other_parts(program: Program) -> None:
@@ -181,7 +177,7 @@ def _refuse_states(program: Program, known: ModelLengths, host: HostParts | None
             assert host is not None
             varies = any(not isinstance(size, int) for size in host.graph["inputs"][state.input]["shape"])
         if varies and (state.port is None or state.dim is None):
-            raise _refused(state.name, "each call gives what the model keeps anew, as large as it then is")
+            raise refused_size(state.name, "each call gives what the model keeps anew, as large as it then is")
 
 
 @contextmanager
@@ -203,14 +199,14 @@ def _check_alike(largest: Program, smaller: Program, length: Length, less: int) 
     if one != other:
         counts = [len(graph.operations) for graph in graphs]
         more = f"it has {counts[0]} operations at {places[0]} and {counts[1]} at {places[1]}"
-        raise _refused(largest.name, more if counts[0] != counts[1] else f"it does something else at {places[1]}")
+        raise refused_size(largest.name, more if counts[0] != counts[1] else f"it does something else at {places[1]}")
     for here, there in zip(*(graph.operations for graph in graphs), strict=True):
         bodies = [list(operation.op.body.block.ops) for operation in (here, there)]
         if [op.name for op in bodies[0]] != [op.name for op in bodies[1]]:
-            raise _refused(here.layer, f"it computes something else at {places[1]}")
+            raise refused_size(here.layer, f"it computes something else at {places[1]}")
         for x, y in zip(*bodies, strict=True):
             if isinstance(x, ConstantOp) and isinstance(y, ConstantOp) and x.value != y.value:
-                raise _refused(
+                raise refused_size(
                     here.layer, f"it computes with {x.value} at {places[0]} and with {y.value} at {places[1]}"
                 )
 
@@ -248,15 +244,15 @@ def _learn(
     """How much of each dim a length accounts for."""
     if shapes.keys() != smaller.keys():
         odd = sorted(shapes.keys() ^ smaller.keys())[0]
-        raise _refused(program.name, f"its {odd[0]} {odd[1]!r} is there at one {length.name} and not at another")
+        raise refused_size(program.name, f"its {odd[0]} {odd[1]!r} is there at one {length.name} and not at another")
     for key, shape in shapes.items():
         if len(shape) != len(smaller[key]):
-            raise _refused(key[1], f"it has shape {shape} at {length.name}={length.high}, {smaller[key]} at {less}")
+            raise refused_size(key[1], f"it has shape {shape} at {length.name}={length.high}, {smaller[key]} at {less}")
         for dim, (n, m) in enumerate(zip(shape, smaller[key], strict=True)):
             factor, rest = divmod(n - m, length.high - less)
             if rest:
                 sizes = f"{n} at {length.name}={length.high} and {m} at {less}"
-                raise _refused(key[1], f"dim {dim} is {sizes}, which does not grow evenly")
+                raise refused_size(key[1], f"dim {dim} is {sizes}, which does not grow evenly")
             if factor:
                 factors[key][dim][length.name] = factor
 
@@ -283,11 +279,3 @@ def _samples(source: _Source, largest: LoadedModel, lengths: Sequence[Length]) -
 
 def _arrays(tensors: Sequence[torch.Tensor]) -> tuple[Array, ...]:
     return tuple(tensor.detach().cpu().numpy() for tensor in tensors)
-
-
-def _refused(where: str, why: str) -> PenstockError:
-    return PenstockError(
-        code="length-unsupported", what=f"its size cannot be said at each call: {why}", where=where,
-        limit="sizes grow with a length by whole numbers, and the model is otherwise the same",
-        hint="compile for one size, without --dim",
-    )  # fmt: skip

@@ -37,8 +37,9 @@ def _sized(largest: Any, others: Sequence[AtLess], where: str) -> Any:
     keys = _keys(largest)
     if not keys or any(_keys(one.document) != keys for one in others):
         other = next(one for one in others if one.document != largest)
-        raise _refused(where, f"the host computes with {_said(other.document)} at {other.length.name}={other.less} and "
-                       f"with {_said(largest)} at {other.length.high}")  # fmt: skip
+        less = f"{_said(other.document)} at {other.length.name}={other.less}"
+        most = f"{_said(largest)} at {other.length.high}"
+        raise refused_size(where, f"the host computes with {less} and with {most}")
     whole = cast("dict[Any, Any]", largest)  # or a list, by its places
     inner = f"{where}.{whole['name']}" if "name" in keys and isinstance(whole["name"], str) else where
     parts = {
@@ -60,7 +61,7 @@ def _count(largest: int, others: Sequence[AtLess], where: str) -> ByLength:
         factor, rest = divmod(largest - one.document, one.length.high - one.less)
         if rest:
             said = f"{largest} at {one.length.name}={one.length.high} and {one.document} at {one.less}"
-            raise _refused(where, f"a number of the host's part is {said}, which does not grow evenly")
+            raise refused_size(where, f"a number of the host's part is {said}, which does not grow evenly")
         factors[one.length.name] = factor
     most = {one.length.name: one.length.high for one in others}
     return ByLength.of(factors, largest - sum(factor * most[name] for name, factor in factors.items()))
@@ -71,9 +72,9 @@ def _said(document: Any) -> str:
     return text if len(text) <= 60 else text[:60] + "..."
 
 
-def _refused(where: str, why: str) -> PenstockError:
+def refused_size(where: str, why: str) -> PenstockError:
     return PenstockError(
         code="length-unsupported", what=f"its size cannot be said at each call: {why}", where=where,
-        limit="sizes grow with a length by whole numbers, and what the host does is otherwise the same",
+        limit="sizes grow with a length by whole numbers, and the model and what the host does are otherwise the same",
         hint="compile for one size, without --dim",
     )  # fmt: skip
