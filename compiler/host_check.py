@@ -83,6 +83,9 @@ def _at(document: object, most: Mapping[str, int]) -> object:
     inner = found["size"] if found.keys() == {"size"} else None
     if not isinstance(inner, dict) or cast("dict[str, Any]", inner).keys() != {"factors", "offset"}:
         return {key: _at(one, most) for key, one in found.items()}
+    factors = cast("dict[str, Any]", inner)["factors"]
+    if not isinstance(factors, dict):
+        raise BadHostPartError(f"a size is {str(found)[:80]}")
     (size,) = sizes_of([inner])
     if size is None or any(type(n) is not int for _, n in size.factors) or type(size.offset) is not int:
         raise BadHostPartError(f"a size is {str(found)[:80]}")

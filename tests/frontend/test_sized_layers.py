@@ -145,6 +145,8 @@ def test_it_is_kept_and_read_again(decoder: Program, tmp_path: Path) -> None:
     ("file", "change", "words"),
     [
         ("host", {"size": {"factors": {"depth": 1}, "offset": 0}}, "follows from 'depth', which no call says"),
+        ("host", {"size": {"factors": 3, "offset": 0}}, "a size is "),
+        ("host", {"size": {"factors": [["seq", 1]], "offset": 0}}, "a size is "),
         ("layers", {"size": {"factors": {"cache": 1.5}, "offset": 0}}, "a size is"),
         ("host", {"size": {"factors": {"cache": 1}, "offset": 1 << 29}}, "over 268435456 elements"),
     ],

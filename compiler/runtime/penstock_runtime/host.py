@@ -65,8 +65,8 @@ class HostGraph:
         key = tuple(int(said[name]) for name in self.sized.get("lengths", {}))
         if not key:
             return self
-        if key not in self._at:
-            self._at[key] = HostGraph(self.sized, {}, said)
+        if key not in self._at:  # a text has another size with each token, but all layers of a call have one
+            self._at = {key: HostGraph(self.sized, {}, said)}
             self._at[key]._values = self._values
         return self._at[key]
 
