@@ -90,7 +90,7 @@ class _Region:
     def _surely_short(self) -> bool:
         """Whether what memories are built of is too little, some of it or all together, whatever each is built of."""
         limits = {name: limit for name, limit in self.limits.items() if limit and name in _OF_MEMORIES}
-        left = {name: 1 - self.logic[name] / limit for name, limit in limits.items()}
+        left = [1 - self.logic[name] / limit for name, limit in limits.items()]
         shares = [
             (len(members), [[area[name] / limit for name, limit in limits.items()] for area in areas])
             for members in self.groups
@@ -98,7 +98,7 @@ class _Region:
         ]
         for places in (c for n in range(1, len(limits) + 1) for c in combinations(range(len(limits)), n)):
             least = sum(count * min(sum(way[place] for place in places) for way in ways) for count, ways in shares)
-            if least > sum([*left.values()][place] for place in places) + _ROUNDING:
+            if least > sum(left[place] for place in places) + _ROUNDING:
                 return True
         return False
 
