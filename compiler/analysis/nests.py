@@ -269,7 +269,7 @@ class _Reader:
             else:
                 shape, dtype = memory_shape(target), (kind.block if isinstance(kind, BlocksType) else kind).element_type
             place = self.places[target] = Place(place_name(target), _kind_of(target), shape, dtype)
-            if place.is_own:
+            if place.is_own or place.kind == "block":
                 others = [a for a in accesses_of(target) if a.parent_op() is not self.op]
                 place.elsewhere = tuple([access_of(a) for a in others])
         return self.places[target]

@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import gcd
 
+from penstock.compiler.analysis.digits import signed_digits
 from penstock.compiler.hls_in.dependence import pinned
 from penstock.compiler.hls_in.graph import KernelValue, LinearForm
 from penstock.compiler.hls_in.records import Pipeline, Straight
 from penstock.compiler.hls_in.storage import Counter, KernelArray
+from penstock.compiler.schedule.timing import Moment
 
-Moment = tuple[int, float]
-"""A cycle, and nanoseconds into it."""
 _MAC_STAGES = 3
 _ADD = 0.9
 _FLATTENED = 1.1
@@ -72,21 +72,17 @@ class AddressPlan:
     """Bits of what is divided, of each remainder that chooses a bank."""
 
 
-def signed_digits(number: int) -> int:
-    """Digits other than 0 in the shortest sum of powers of two with signs."""
-    digits = 0
-    while number:
-        if number & 1:
-            digits += 1
-            number -= 2 - (number & 3)
-        number >>= 1
-    return digits
-
-
 def _met(node: KernelValue) -> tuple[KernelArray, tuple[KernelValue, ...]]:
     """The memory that an access meets, and where."""
     assert node.array is not None
     return node.array, node.args[1:] if node.op == "store" else node.args
+
+
+def _cut(array: KernelArray, d: int) -> tuple[str, int]:
+    """Into how many parts a dimension is cut before its words are counted: banks, and elements of one word."""
+    way, banks = array.partition.get(d, ("none", 1))
+    other, elements = array.reshape.get(d, ("none", 1))
+    return (way if banks > 1 else other), banks * elements
 
 
 def _known_divisor(index: LinearForm, factor: int) -> int:
@@ -192,12 +188,11 @@ class AddressPlanner:
     def _length(self, array: KernelArray, d: int) -> int:
         if (array, d) in self.cut:
             return 1
-        _, factor = array.partition.get(d, ("none", 1))
-        return -(-array.dims[d] // factor)
+        return -(-array.dims[d] // _cut(array, d)[1])
 
     def _within(self, array: KernelArray, d: int, linear: LinearForm) -> _Part:
         """An index within its bank."""
-        way, factor = array.partition.get(d, ("none", 1))
+        way, factor = _cut(array, d)
         level = max((self.position.get(c, -1) for c, _ in linear.terms), default=-1)
         bits = max(1, max(linear.range[1], 0).bit_length())
         if linear.base == 0 and [f for _, f in linear.terms] == [1]:

@@ -21,6 +21,29 @@ def bank_of(access: KernelValue) -> Bank:
     return tuple(_place(array, d, node) for d, node in enumerate(index))
 
 
+def word_of(access: KernelValue) -> tuple[object, ...] | None:
+    """Which word of its bank an access meets, where a pragma has put several elements into one: those that are met
+    together are one access."""
+    array = access.array
+    assert array is not None
+    if not array.reshape:
+        return None
+    index = access.args[1:] if access.op == "store" else access.args
+    return tuple(_granule(array, d, node) for d, node in enumerate(index))
+
+
+def _granule(array: KernelArray, dimension: int, node: KernelValue) -> object:
+    way, factor = array.reshape.get(dimension, ("none", 1))
+    linear = node.linear
+    if linear is None:
+        return node
+    if factor >= array.dims[dimension]:
+        return ()
+    if way == "cyclic" and all(f % factor == 0 for _, f in linear.terms):
+        return linear.terms, linear.base // factor
+    return linear.terms, linear.base
+
+
 def _place(array: KernelArray, dimension: int, node: KernelValue) -> BankSpot:
     way, factor = array.partition.get(dimension, ("none", 1))
     if factor == 1:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from penstock.compiler.hls_in.addresses import AddressPlan, signed_digits
+from penstock.compiler.analysis.digits import signed_digits
+from penstock.compiler.hls_in.addresses import AddressPlan
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.integers import width_of
 from penstock.compiler.hls_in.storage import KernelArray
@@ -31,7 +32,11 @@ _TOKEN = 1.15
 """With a store behind it, such loops are estimated at 2.39 ns."""
 _WRITE = 1.24
 _MULTIPLY = 2.1
+_INTO_SLICE = 1.05
+"""What the first stage takes of a product that is added in its slice."""
 _MANY = 64
+_WIDEST_SUMMED = 34
+"""Bits of the widest factor of a product that is added in its DSPs."""
 _PRODUCT_STAGES = {18: 0, 34: 1, 64: 4}
 """Of a product of integers by its widest factor: of mul_32s_32s_32_2_1's two, its user stands in the last."""
 
@@ -47,6 +52,8 @@ class Delays:
     """Of the pipeline at hand, as is `kept`."""
     kept: set[KernelArray] = field(default_factory=set[KernelArray])
     """Memories of which an inner loop meets one word alone, filled in its first iteration: a register."""
+    summed: set[KernelValue] = field(default_factory=set[KernelValue])
+    """Products of integers that nobody but one addition asks for."""
     _found: dict[tuple[str, int, str | None], Operator] = field(
         default_factory=dict[tuple[str, int, "str | None"], Operator]
     )
@@ -74,13 +81,16 @@ class Delays:
 
     def stages(self, node: KernelValue, quick: bool = False) -> int:
         if node.op == "load":
-            return 0 if self._in_registers(node) else 1
+            inside = 0 if self._in_registers(node) else 1
+            return self.library.memory.external_load_latency if _external(node) else inside
         row = self.row(node, quick)
         if row is not None:
             return row.latency
-        if not _is_product(node):
+        if not is_product(node):
             return 0
-        wide = max(_factor_bits(arg) for arg in node.args)
+        narrow, wide = sorted(_factor_bits(arg) for arg in node.args)
+        if node in self.summed and wide <= _WIDEST_SUMMED:
+            return self.library.find("mac", wide, narrower=narrow).latency
         return next((stages for bits, stages in _PRODUCT_STAGES.items() if wide <= bits), max(_PRODUCT_STAGES.values()))
 
     def loop_latency(self, nodes: list[KernelValue], quick: bool, register: bool) -> int:
@@ -113,7 +123,7 @@ class Delays:
             return (at + 1, 0.0) if offset >= _TOKEN else (at, offset)
         if node.op in ("load", "store"):
             return self._meet(node, at, offset)
-        delay = self._delay(node)
+        delay = _INTO_SLICE if node in self.summed else self._delay(node)
         return (at + 1, 0.0) if offset + delay > self.budget else (at, offset)
 
     def _in_registers(self, access: KernelValue) -> bool:
@@ -121,7 +131,7 @@ class Delays:
 
     def _meet(self, access: KernelValue, at: int, offset: float) -> tuple[int, float]:
         """When a memory may be met. What adds counters up to the address of a token's word does so when it comes."""
-        if access.array in self.kept:
+        if access.array in self.kept or _external(access):
             return at, offset
         known, late = self.addresses.ready.get(access, (0, 0.0))
         added = access in self.addresses.added and known <= at
@@ -145,7 +155,7 @@ class Delays:
                 return at, offset + _CHAINED["select"]
             if self._in_registers(node):
                 return at, offset + 1.0
-            return max((at + 1, _DATA), self.addresses.chosen.get(node, (0, 0.0)))
+            return max((at + self.stages(node), _DATA), self.addresses.chosen.get(node, (0, 0.0)))
         if node.op == "take":
             return at, _TOKEN
         if node.op == "store" and node.array in self.kept:
@@ -184,9 +194,13 @@ def is_division(node: KernelValue) -> bool:
     return not by.constant or int(by.value or 0).bit_count() != 1
 
 
-def _is_product(node: KernelValue) -> bool:
+def is_product(node: KernelValue) -> bool:
     """Of integers. By a constant of two binary digits with signs it is an addition, by one of a single digit wires."""
     return node.op == "mul" and node.kind in ("int", "fixed") and node.linear is None and _digits(node) > 2
+
+
+def _external(access: KernelValue) -> bool:
+    return access.array is not None and access.array.external
 
 
 def _digits(node: KernelValue) -> int:

@@ -123,6 +123,9 @@ class Elaborator(Nests):
                     arguments.append((name, binding.array if isinstance(binding, ArrayView) else binding.streams))
         if function[4][0] != "void":
             self.beyond.append((where(function[1]), "the number that the top returns"))
+        axi = frozenset(p.options.get("port", "") for p in interface if "m_axi" in p.options)
+        for array in self.arrays:
+            array.external = array.name in axi
         self.loop_numbers |= number_loops(function[6])
         body = self.function_body(function)
         for array in self.arrays:
@@ -134,7 +137,6 @@ class Elaborator(Nests):
                     )  # fmt: skip
         self.mistakes.raise_first()
         s_axilite = any("s_axilite" in p.options and p.options.get("port") == "return" for p in interface)
-        axi = frozenset(p.options.get("port", "") for p in interface if "m_axi" in p.options)
         read = ReadKernel(
             self.top, body, self.arrays, self.streams, scalars, s_axilite, axi,
             arguments=arguments, tables=self.tables, initial=self.initial, beyond=self.beyond,

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
-from penstock.compiler.hls_in.addresses import Moment
-from penstock.compiler.hls_in.banks import Bank, bank_of
+from penstock.compiler.hls_in.banks import Bank, bank_of, word_of
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.storage import KernelArray
+from penstock.compiler.schedule.timing import Moment
 
 
 @dataclass
@@ -53,6 +53,8 @@ class Placer:
     _kept: set[KernelValue] = field(default_factory=set[KernelValue])
     """Operators of rings that have begun: their places are taken already."""
     _ports: Count[tuple[KernelArray, Bank, int]] = field(default_factory=Count[tuple[KernelArray, Bank, int]])
+    _words: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
+    """Words of several elements that are met in a cycle: each has taken its port."""
 
     @property
     def depth(self) -> int:
@@ -161,9 +163,13 @@ class Placer:
         if node.op in ("load", "store") and array is not None:
             if array in self.free or array.registers:
                 return True
-            bank = bank_of(node)
+            bank, word = bank_of(node), word_of(node)
+            if word is not None and (array, bank, word, node.op, at) in self._words:
+                return True
             taken = self._ports[array, bank, slot] >= (1 if array.shared else self.delays.ports)
             if taken and (tries < self.ii or not self.pipelined):
                 return False
             self._ports[array, bank, slot] += 1
+            if word is not None:
+                self._words.add((array, bank, word, node.op, at))
         return True

@@ -13,7 +13,7 @@ from itertools import pairwise
 from penstock.compiler.hls_in.addresses import AddressPlan, AddressPlanner
 from penstock.compiler.hls_in.balance import balance
 from penstock.compiler.hls_in.banks import port_bound
-from penstock.compiler.hls_in.delays import REAL, Delays
+from penstock.compiler.hls_in.delays import REAL, Delays, is_product
 from penstock.compiler.hls_in.dependence import distance, pinned
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.placing import Placer
@@ -77,6 +77,7 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     for node in nodes:
         if node.op in ("load", "store") and node.array is not None:
             accesses.setdefault(node.array, []).append(node)
+    delays.summed = _summed(nodes)
     delays.kept = {array for array, met in accesses.items() if _kept(item, met)}
     cyclic: set[tuple[KernelValue, KernelValue]] = set()
     rings: list[tuple[int, list[KernelValue]]] = []
@@ -162,6 +163,22 @@ def _asked_for(item: Pipeline | Straight, nodes: list[KernelValue]) -> list[Kern
             kept.append(node)
             asked.update(_needs(node))
     return kept[::-1]
+
+
+def _summed(nodes: list[KernelValue]) -> set[KernelValue]:
+    """Products of integers that nobody but one addition asks for: slices add what they multiply."""
+    users: dict[KernelValue, list[KernelValue]] = {}
+    for node in nodes:
+        for arg in _needs(node):
+            users.setdefault(arg, []).append(node)
+
+    def only_user(node: KernelValue) -> str:
+        found = users.get(node, [])
+        if len(found) != 1:
+            return ""
+        return only_user(found[0]) if found[0].op == "convert" else found[0].op
+
+    return {node for node in nodes if is_product(node) and only_user(node) in ("add", "sub")}
 
 
 def graph_balanced(item: Pipeline | Straight) -> bool:

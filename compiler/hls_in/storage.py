@@ -50,6 +50,8 @@ class KernelArray:
     """One word that is named as a variable is."""
     blocks: int = 0
     """Of an hls::stream_of_blocks: how many of such arrays lie between its two tasks."""
+    external: bool = False
+    """An argument behind an m_axi interface."""
     shared: bool = False
     """An argument that several tasks of a dataflow region meet: each has one of its ports."""
 
@@ -60,8 +62,11 @@ class KernelArray:
     @property
     def registers(self) -> bool:
         """Cut into single words: no memory at all."""
-        cut = all(d in self.partition and self.partition[d][1] >= n for d, n in enumerate(self.dims))
-        return cut or (not self.argument and not self.constant and self.words <= 4)
+        if self.external:
+            return False
+        cut = [d in self.partition and self.partition[d][1] >= n for d, n in enumerate(self.dims)]
+        whole = any(cut) and all(one or n == 1 for one, n in zip(cut, self.dims, strict=True))
+        return whole or (not self.argument and not self.constant and self.words <= 4)
 
     @property
     def in_ultraram(self) -> bool:

@@ -18,6 +18,7 @@ from penstock.compiler.analysis.nests import (
     Statement,
     StoreFact,
     Write,
+    accesses_in,
 )
 from penstock.compiler.analysis.one_pass import OnePassPlan
 from penstock.compiler.analysis.regroup import RegroupPlan
@@ -48,6 +49,11 @@ class PartNests:
     processes: tuple[Process, ...]
     block: Place | None = None
     fifos: tuple[Place, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Both ends say how the block is cut into banks, which each end's addresses follow from."""
+        if (block := self.block) is not None:
+            block.elsewhere = tuple([a for process in self.processes for a in accesses_in(process.nest, block)])
 
 
 def build_converter(

@@ -3,11 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.extents import Extents
 from penstock.compiler.dialects.affine import coefficients
+from penstock.compiler.schedule.flatten import FlatStep
+
+
+@dataclass(frozen=True)
+class CarriedWord:
+    """Step `store` writes what step `load` reads `distance` iterations later."""
+
+    store: int
+    load: int
+    distance: int
+    held: bool
+    """The word stays in a register, because the address stands still from one iteration to the next."""
+    path: tuple[int, ...]
+    """The steps from the load to the store, if that depends on it."""
+    around: int
+    """Stages around this path, to the next load."""
+    spare: int
+    """Stages that the path takes more where it is placed than it needs around."""
+
+
+def path_between(steps: Sequence[FlatStep], source: int, sink: int) -> tuple[int, ...]:
+    """The steps between a load and a store that depends on it; none if it does not."""
+    between: set[int] = {source}
+    for index in range(source + 1, sink + 1):
+        if any(i in between for i in steps[index].inputs):
+            between.add(index)
+    if sink not in between:
+        return ()
+    needed = {sink}
+    for index in range(sink, source, -1):
+        if index in needed:
+            needed |= {i for i in steps[index].inputs if i in between}
+    return tuple(sorted(needed))
 
 
 def stands_still(address: AffineMap, extents: Extents) -> bool:

@@ -39,6 +39,8 @@ class Operator:
     lanes: int = 1
     """How many lanes share one, where they find each other (`analysis/pairs.py`)."""
     narrower: int = 0
+    result_ns: float = 0.0
+    """Nanoseconds into the stage in which the result of several stages is there; 0: it fills the last one."""
 
     @property
     def key(self) -> tuple[tuple[str, ...], int, int, str]:
@@ -87,6 +89,23 @@ class MemoryRules:
 
 
 @dataclass(frozen=True)
+class ChainRules:
+    """What of a stage is used up, in nanoseconds, by what is no operator (`timing.py`)."""
+
+    token_ns: float
+    """A token that is read."""
+    word_ns: float
+    """A word that is loaded, once its stages are over."""
+    register_ns: float
+    """A word that is chosen from registers."""
+    address_ns: float
+    """The address of a load, behind the counters that it follows from; and each addition that makes one."""
+    store_ns: float
+    counters_ns: float
+    """Until the counters of several loops in one pipeline are known."""
+
+
+@dataclass(frozen=True)
 class FifoRules:
     """How FIFOs are built: registers, shift registers in LUTs, block RAM."""
 
@@ -113,6 +132,8 @@ class OperatorLibrary:
     """Cycles that a loop over blocks takes around each run of the pipeline inside it; None: they are one pipeline."""
     control: ControlCost
     memory: MemoryRules
+    chains: ChainRules | None
+    """None: what is built has no delays but operators' own."""
     fifo: FifoRules
     operators: tuple[Operator, ...]
 
@@ -120,6 +141,14 @@ class OperatorLibrary:
     def budget_ns(self) -> float:
         """What of a period combinational logic may use."""
         return self.period_ns * (1 - self.uncertainty)
+
+    def fills(self, row: Operator) -> bool:
+        """Whether an operator fills its first and its last stage: then its result is used in the stage after."""
+        return self.chains is not None and row.latency > 0 and row.result_ns == 0
+
+    def stages(self, row: Operator) -> int:
+        """From an operator's start to the first stage that may use its result."""
+        return row.latency + self.fills(row)
 
     @property
     def version(self) -> str:
@@ -218,6 +247,7 @@ def parse_library(text: str, where: str) -> OperatorLibrary:
             own_modules=memory.flag("own_modules"),
             external_load_latency=memory.count("external_load_latency"),
         ),
+        chains=_chains(fields.table("chains")) if fields.has("chains") else None,
         fifo=FifoRules(
             register_depth=fifo.count("register_depth"),
             shift_words=fifo.count("shift_words", at_least=1),
@@ -231,6 +261,13 @@ def parse_library(text: str, where: str) -> OperatorLibrary:
     for table in (control, memory, fifo, fields):
         table.finish()
     return library
+
+
+def _chains(fields: Fields) -> ChainRules:
+    names = ("token_ns", "word_ns", "register_ns", "address_ns", "store_ns", "counters_ns")
+    rules = ChainRules(**{name: fields.number(name) for name in names})
+    fields.finish()
+    return rules
 
 
 def _at_another_period(fields: Fields) -> OperatorLibrary:
@@ -272,6 +309,7 @@ def _operator(fields: Fields) -> Operator:
         evidence=fields.text("evidence"),
         lanes=fields.count("lanes", default=1),
         narrower=fields.count("narrower", default=0),
+        result_ns=fields.number("result_ns", default=0.0),
     )
     fields.finish()
     if row.evidence not in _EVIDENCE:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.ir.affine import AffineMap
 
-from penstock.compiler.analysis.banks import Access
+from penstock.compiler.analysis.banks import Access, Geometry
 from penstock.compiler.analysis.nests import NestFacts, Place, read_nest
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.injected import injected_of
@@ -17,26 +16,16 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources, total
 from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.schedule.apart import stages_apart
-from penstock.compiler.schedule.carried import reuse_distance, stands_still
+from penstock.compiler.schedule.carried import CarriedWord, path_between, reuse_distance, stands_still
 from penstock.compiler.schedule.flatten import BodyMemory, FlatStep, flatten
 from penstock.compiler.schedule.library import OperatorLibrary
 from penstock.compiler.schedule.memory import MemoryShape, MemoryUse, build_memory
 from penstock.compiler.schedule.pattern import TokenPattern
 from penstock.compiler.schedule.promised import as_promised
 from penstock.compiler.schedule.records import Bound, Direction, NestSchedule, OpStage, PortKind, PortSchedule
+from penstock.compiler.schedule.timing import NestMemories, StepTiming
 
 _MAX_II = 4096  # far beyond any recurrence of the libraries' operators
-
-
-@dataclass(frozen=True)
-class _Carried:
-    """Step `store` writes what step `load` reads `distance` iterations later."""
-
-    store: int
-    load: int
-    distance: int
-    held: bool
-    """The word stays in a register, because the address stands still from one iteration to the next."""
 
 
 def schedule_nest(op: nest.NestOp, library: OperatorLibrary) -> NestSchedule:
@@ -65,7 +54,6 @@ class _Scheduler:
     def __init__(self, facts: NestFacts, library: OperatorLibrary, steps: list[FlatStep]) -> None:
         self.facts, self.library, self.steps, self.trips = facts, library, steps, facts.trips
         self.extents = facts.extents
-        self.budget = library.budget_ns
         self.memory_steps: dict[Place, list[int]] = defaultdict(list)
         for index, step in enumerate(steps):
             if step.kind in ("load", "store") and step.target is not None:
@@ -75,7 +63,8 @@ class _Scheduler:
             users for place, users in self.memory_steps.items()
             if place.kind == "external" and len(users) > 1 and library.memory.own_modules
         ]  # fmt: skip
-        self.timing = [self._timing(step) for step in steps]
+        self.memories = self._memories()
+        self.timing = self._timing()
         self.not_before = [library.read_stage if step.kind == "read" else 0 for step in steps]
         self.start = [0] * len(steps)
         self.end: list[tuple[int, float]] = [(0, 0.0)] * len(steps)
@@ -102,7 +91,7 @@ class _Scheduler:
                 if step.kind == "write":
                     self.start[index] = depth - 1
                     self.end[index] = (depth - 1, 0.0)
-        memories = self._memories()
+        memories = tuple(use for memory, (use, _) in self.memories.items() if memory.is_own)
         return NestSchedule(
             name=self.facts.name,
             iterations=prod(self.trips),
@@ -124,11 +113,29 @@ class _Scheduler:
     def _place(self, not_before: Sequence[int]) -> None:
         """As soon as possible, except for what depends on memories alone: that may wait until it is needed."""
         self._place_forward(not_before)
-        self._place_forward(self._latest_starts(not_before))
+        rooted, soon = self._made_of_loads(), list(self.start)
+        starts = self._latest_starts(not_before, rooted)
+        self._place_forward(starts)
+        for _ in self.steps:
+            early = self._behind([i for i, at in enumerate(soon) if not rooted[i] and self.start[i] > at], rooted)
+            early = [i for i in early if starts[i] > soon[i]]
+            if not early:
+                break
+            for i in early:
+                starts[i] -= 1
+            self._place_forward(starts)
+
+    def _behind(self, late: list[int], rooted: list[bool]) -> list[int]:
+        """What of memories alone these depend on: its parts of a stage came to more than a stage."""
+        found = {i for index in late for i in self.steps[index].inputs if rooted[i]}
+        for index in range(len(self.steps) - 1, -1, -1):
+            if index in found:
+                found.update(i for i in self.steps[index].inputs if rooted[i])
+        return sorted(found)
 
     def _place_forward(self, not_before: Sequence[int]) -> None:
         """Every step after its inputs, chained within a cycle where delays fit."""
-        start, end, budget = self.start, self.end, self.budget
+        start, end = self.start, self.end
         for index, step in enumerate(self.steps):
             stage, used = 0, 0.0
             for i in step.inputs:
@@ -136,27 +143,24 @@ class _Scheduler:
                     stage, used = end[i]
             if not_before[index] > stage:
                 stage, used = not_before[index], 0.0
-            latency, delay = self.timing[index]
-            if used > 0 and used + delay > budget:
-                stage, used = stage + 1, 0.0
-            start[index] = stage
-            end[index] = (stage + latency, 0.0) if latency else (stage, used + delay)
+            at = self.timing.enter(index, (stage, used))
+            start[index], end[index] = at[0], self.timing.leave(index, at)
 
-    def _latest_starts(self, not_before: Sequence[int]) -> list[int]:
+    def _latest_starts(self, not_before: Sequence[int], rooted: list[bool]) -> list[int]:
         """How late loads, and what is made of loads alone, may start without delaying anything else.
 
         Partial sums come back in time for their next use then, and registers are saved.
         """
         starts = list(not_before)
-        rooted = self._made_of_loads()
         first_use: dict[int, int] = {}
         for index in range(len(self.steps) - 1, -1, -1):
             start = self.start[index]
             if rooted[index] and index in first_use:
-                start = max(start, first_use[index] - self.timing[index][0])
+                start = max(start, first_use[index])
                 starts[index] = max(starts[index], start)
             for i in self.steps[index].inputs:
-                first_use[i] = min(first_use.get(i, start), start)
+                latest = start - self.timing.takes(i, index)
+                first_use[i] = min(first_use.get(i, latest), latest)
         return starts
 
     def _made_of_loads(self) -> list[bool]:
@@ -166,22 +170,7 @@ class _Scheduler:
             rooted.append(step.kind == "load" or (step.kind == "compute" and made))
         return rooted
 
-    def _timing(self, step: FlatStep) -> tuple[int, float]:
-        """Register stages, and combinational delay for what has none."""
-        memory = self.library.memory
-        match step.kind:
-            case "load":
-                assert step.target is not None
-                if step.target.kind == "external":
-                    return memory.external_load_latency, 0.0
-                return (0, 0.0) if step.target in self.held else (memory.load_latency, 0.0)
-            case "read" | "write" | "store":
-                return 0, 0.0
-            case _:
-                assert step.operator is not None
-                return step.operator.latency, step.operator.delay_ns
-
-    def _settle(self, carried: list[_Carried], ii: int) -> int:
+    def _settle(self, carried: list[CarriedWord], ii: int) -> int:
         """Delay loads of what was placed until every carried dependence holds; raise the II if that never ends."""
         while ii <= _MAX_II:
             not_before = list(self.not_before)
@@ -214,10 +203,9 @@ class _Scheduler:
             late += [(i, stage) for i, stage in zip(users, found, strict=True) if stage > self.start[i]]
         return late
 
-    def _ready(self, c: _Carried) -> int:
+    def _ready(self, c: CarriedWord) -> int:
         """The stage from which a later iteration may load what this one stored."""
-        stage = self.start[c.store]
-        return stage if c.held else stage + self.library.memory.store_latency
+        return self.start[c.store] + (0 if c.held else self.library.memory.store_latency) - c.spare
 
     # -- bounds on the initiation interval
 
@@ -242,8 +230,8 @@ class _Scheduler:
     def _all_stand_still(self, users: list[int]) -> bool:
         return all(stands_still(_address(self.steps[i]), self.extents) for i in users)
 
-    def _carried(self) -> list[_Carried]:
-        found: list[_Carried] = []
+    def _carried(self) -> list[CarriedWord]:
+        found: list[CarriedWord] = []
         for memory, users in self.memory_steps.items():
             if memory.kind != "buffer":
                 continue
@@ -255,17 +243,24 @@ class _Scheduler:
                         _address(self.steps[store]), _address(self.steps[load]), self.steps[load].shape, self.extents,
                     )  # fmt: skip
                     if distance is not None:
-                        found.append(_Carried(store, load, distance, memory in self.held))
+                        found.append(self._around(store, load, distance, memory in self.held))
         return found
 
-    def _recurrence(self, c: _Carried) -> Bound | None:
+    def _around(self, store: int, load: int, distance: int, held: bool) -> CarriedWord:
+        path = path_between(self.steps, load, store)
+        if not path:
+            return CarriedWord(store, load, distance, held, (), 0, 0)
+        around = self.timing.around(path, held)
+        placed = self.timing.placed(path) + (0 if held else self.library.memory.store_latency)
+        return CarriedWord(store, load, distance, held, path, around, max(0, placed - around))
+
+    def _recurrence(self, c: CarriedWord) -> Bound | None:
         """The bound of a store that depends on its own load: stages around the loop over iterations."""
-        path = self._path(c.load, c.store)
-        if path is None:
+        if not c.path:
             return None
-        stages = self._ready(c) - self.start[c.load]
+        stages = max(c.around, self._ready(c) - self.start[c.load])
         ii = max(1, -(-stages // c.distance))
-        slowest = max(path, key=lambda i: (self.timing[i][0], self.steps[i].kind == "compute"))
+        slowest = max(c.path, key=lambda i: (self.timing.stages(i), self.steps[i].kind == "compute"))
         memory = self.steps[c.load].target
         assert memory is not None
         over = "every iteration" if c.distance == 1 else f"over {c.distance} iterations"
@@ -274,20 +269,6 @@ class _Scheduler:
             f"{stages} {'stage' if stages == 1 else 'stages'} {over}"
         )
         return Bound("recurrence", ii, reason)
-
-    def _path(self, source: int, sink: int) -> list[int] | None:
-        """The steps between a load and a store that depends on it; None if it does not."""
-        between: set[int] = {source}
-        for index in range(source + 1, sink + 1):
-            if any(i in between for i in self.steps[index].inputs):
-                between.add(index)
-        if sink not in between:
-            return None
-        needed = {sink}
-        for index in range(sink, source, -1):
-            if index in needed:
-                needed |= {i for i in self.steps[index].inputs if i in between}
-        return sorted(needed)
 
     def _port_bounds(self) -> list[Bound]:
         bounds: list[Bound] = []
@@ -330,15 +311,21 @@ class _Scheduler:
             )
         return tuple(found)
 
-    def _memories(self) -> tuple[MemoryUse, ...]:
-        found: list[MemoryUse] = []
+    def _memories(self) -> dict[Place, tuple[MemoryUse, Geometry]]:
+        found: dict[Place, tuple[MemoryUse, Geometry]] = {}
         for memory, users in self.memory_steps.items():
-            if not memory.is_own:
-                continue
-            accesses = [*memory.elsewhere, *(self._access(self.steps[i]) for i in users)]
-            shape, _ = MemoryShape.of(memory.shape, type_bits(memory.dtype), accesses, rom=memory.kind == "rom")
-            found.append(build_memory(self.library, memory.name, shape))
-        return tuple(found)
+            if memory.kind != "external":
+                accesses = [*memory.elsewhere, *(self._access(self.steps[i]) for i in users)]
+                shape, cut = MemoryShape.of(memory.shape, type_bits(memory.dtype), accesses, rom=memory.kind == "rom")
+                found[memory] = build_memory(self.library, memory.name, shape), cut
+        return found
+
+    def _timing(self) -> StepTiming:
+        registers = frozenset(m for m, (use, _) in self.memories.items() if use.kind == "registers")
+        cut = {memory: geometry for memory, (_, geometry) in self.memories.items()}
+        met = {i: self._access(self.steps[i]) for memory in cut for i in self.memory_steps[memory]}
+        memories = NestMemories(frozenset(self.held), registers, cut)
+        return StepTiming(self.library, self.steps, memories, met, len(self.trips))
 
     def _access(self, step: FlatStep) -> Access:
         return Access.of(_address(step), step.shape, self.extents.most, writes=step.kind == "store")

@@ -59,7 +59,7 @@ def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
         if not inner.results:
             continue
         rows = _rows(inner, library, op, bound)
-        latency = min((row.latency for row, _ in rows), default=0)
+        passing = min((library.stages(row) for row, _ in rows), default=0)
         if rows and inner is not combining:
             shared = max(row.lanes for row, _ in rows)
             needed.append(Needed(Fraction(1, shared), tuple(area * (shared // row.lanes) for row, area in rows)))
@@ -67,11 +67,11 @@ def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
             # a tree of n terms has n - 1; the one that is left where nothing is kept in between may fall away
             sums = -(-terms // LONGEST_CHAIN) if chained else terms
             needed.append(Needed(Fraction(sums - 1, terms), tuple(area for _, area in rows)))
-            adding, latency = latency, 0
+            adding, passing = min(row.latency for row, _ in rows), 0
         result = inner.results[0]
         known = [slowest[operand] for operand in inner.operands if operand in slowest]
         if known:
-            slowest[result] = max(known) + latency
+            slowest[result] = max(known) + passing
     last = block.last_op
     assert last is not None
     given = last.operands[0]

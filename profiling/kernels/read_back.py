@@ -73,7 +73,7 @@ def read_back(top: stream.TopOp, library: OperatorLibrary, folder: Path) -> Read
     """Read the C++ of a design as `emit_hls` wrote it to `folder`, and hold its pipelines against the nests."""
     network = network_of(top, library)
     source = folder / "hls" / "penstock_top.cpp"
-    timed = time_kernel(read_kernel(source, top.sym_name.data), Delays(library))
+    timed = time_kernel(read_kernel(source, top.sym_name.data), Delays(library, reassociate=False))
     read: dict[str, list[PipelineFigures]] = {}
     for item, found in timed.schedules.items():
         if isinstance(item, Pipeline):

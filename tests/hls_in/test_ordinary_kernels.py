@@ -116,7 +116,7 @@ def test_pointers_without_a_size_are_as_long_as_loops_reach(tmp_path: Path) -> N
     assert any("LOOP_TRIPCOUNT" in note for note in kernel.notes)
     latency = simulate(time_kernel(kernel, delays_for(300)).design, VITIS).latency
     assert latency is not None
-    assert 4096 < latency < 4096 + 16
+    assert 4096 + 64 < latency < 4096 + 64 + 16  # a load takes m_axi's usual 64 cycles
 
 
 def test_a_pointer_that_data_move_needs_a_size(tmp_path: Path) -> None:

@@ -61,6 +61,8 @@ def test_nests_of_a_layer_come_back_as_they_were_written(dtype: str) -> None:
     found = read_lowered(lower(program, Design(platform="u55c", clock_mhz=300.0, kernels=kernels)))
     assert len(found.nests) == 8
     assert found.same
+    assert {one.deeper for one in found.nests} <= {-1, 0, 1}
+    assert sum(one.deeper == 0 for one in found.nests) >= len(found.nests) - 1
 
 
 UNREAD = ("lenet5", "resnet8")
@@ -73,6 +75,26 @@ def test_nests_of_the_zoo_come_back_as_they_were_written(model: str) -> None:
     rows = list(own_rows(model))
     assert len(rows) >= len(QUANTISATIONS)
     assert not [row for row in rows if not row["better"]]
+    for row in rows:
+        nests, same, near = (int(str(row[name])) for name in ("nests", "same_depth", "depth_within_1"))
+        assert same >= 0.75 * nests, row
+        assert near >= 0.9 * nests, row
+
+
+@pytest.mark.parametrize("unroll", [1, 2, 6])
+@pytest.mark.parametrize("innermost", [True, False])
+def test_a_float_sum_has_the_interval_and_the_depth_that_its_text_has(unroll: int, innermost: bool) -> None:
+    """In a register where the innermost loop adds up, else in a memory."""
+    program = build_network("float32", 2, 12, (Dense(6, False, False),), seed=4)
+    order = (0, 1, 2) if innermost else (2, 0, 1)
+    kernels = {
+        "fc0": KernelDesign(tile=(2, 6, 12), unroll=(1, 1, unroll), order=order),
+        "fc0.relu": KernelDesign(tile=(2, 6), unroll=(1, 1), order=(0, 1)),
+    }
+    found = read_lowered(lower(program, Design(platform="u55c", clock_mhz=300.0, kernels=kernels)))
+    assert found.same
+    assert {one.deeper for one in found.nests} <= {-1, 0, 1}
+    assert sum(one.deeper == 0 for one in found.nests) >= len(found.nests) - 1
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_a_counter_chooses_among_streams_in_every_iteration_and_each_task_has_it
     assert [p.phases[0].trips for p in timed.design.processes] == [(64,), (32,), (32,), (64,)]
     result = simulate(timed.design, VITIS)
     assert result.deadlock is None
-    assert result.latency < 64 + 40
+    assert result.latency < 64 + 64 + 40  # a load takes m_axi's usual 64 cycles
     assert all(level.equal for level in check_values(source, "top").levels)
 
 

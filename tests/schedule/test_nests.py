@@ -23,7 +23,7 @@ def test_int8_products_start_every_cycle_in_any_order(order: tuple[int, int, int
         assert gemm_schedule(SHAPE, tile, (1, 1, 1), order, library=library).ii == 1
 
 
-@pytest.mark.parametrize(("library", "latency"), [(VITIS_300, 6), (VITIS_250, 4), (OPEN, 5)])
+@pytest.mark.parametrize(("library", "latency"), [(VITIS_300, 7), (VITIS_250, 5), (OPEN, 5)])
 def test_a_float_sum_over_the_innermost_loop_takes_the_adders_latency(library: tuple[str, float], latency: int):
     schedule = gemm_schedule(SHAPE, (1, 1, 64), (1, 1, 1), kind="float32", library=library)
     assert schedule.ii == latency
