@@ -8,9 +8,13 @@ and its own LUTs. At 220 DSPs the same tiles, lanes and orders are also measured
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import partial
+from pathlib import Path
 
+from benchmarks.kept_rows import keep_row, kept_rows
 from benchmarks.kernel_designs import WORKLOADS, KernelDesign, Workload, earlier_best, evaluator_of, limited, search
 from benchmarks.kernel_rtl import measure_rtl
 from benchmarks.published import BUDGETS, Published, published, rivals
@@ -54,20 +58,26 @@ class Found:
         return self.evaluation.figures.resources.dsp
 
 
-def run() -> Figures:
+def run(only: str = "", keep: Path | None = None) -> Figures:
+    """`only` is a part of a row's label, as `gemm/` or `gemm/220`, or a pattern. Rows go to the end of the file `keep`
+    when they are there, and those that it has are not searched again."""
+    known = {str(row["label"]): row for row in kept_rows(keep)}
     rows: list[Mapping[str, Value]] = []
-    for workload in WORKLOADS.values():
-        rows += workload_rows(workload)
-    rows = [{**row, **_rtl(str(row["workload"]))} if _is_open(row) else row for row in rows]
+    for label, make in cases():
+        if only in label or fnmatch(label, only):
+            if (row := known.get(label)) is None:
+                row = {"label": label, **make()}
+                keep_row(keep, row)
+            rows.append(row)
     budgets = [row for row in rows if row["comparison"] == "budget"]
     beside = [row for row in rows if row["comparison"] == "rival"]
     gemm = [row for row in budgets if row["workload"] == "gemm"]
     summary: dict[str, Value] = {
         "rows_total": len(budgets),
         "rows_beating_all": sum(bool(row["beats_all"]) for row in budgets),
-        "widest_stream_bits": max(int(str(row["widest_stream_bits"])) for row in budgets),
+        "widest_stream_bits": max((int(str(row["widest_stream_bits"])) for row in budgets), default=None),
         "rows_that_route_on_u280": sum(float(str(row["routing_share_on_u280"])) <= 1 for row in budgets),
-        "gemm_pct_of_bound": min(float(str(row["pct_of_bound"])) for row in gemm),
+        "gemm_pct_of_bound": min((float(str(row["pct_of_bound"])) for row in gemm), default=None),
         **{f"gemm_pct_of_bound_{row['dsp_allowed']}": row["pct_of_bound"] for row in gemm},
         "open_rtl_rows": sum(row.get("open_rtl_cycles") is not None for row in budgets),
         "open_rtl_as_simulated": sum(
@@ -104,10 +114,6 @@ def _say(text: str) -> None:
     print(f"kernels: {text}", file=sys.stderr, flush=True)
 
 
-def _is_open(row: Mapping[str, Value]) -> bool:
-    return row["comparison"] == "budget" and row["dsp_allowed"] == OPEN_RTL_AT
-
-
 def _rtl(workload: str) -> Mapping[str, Value]:
     """The design at that budget on the open route, and what the simulator says of it there."""
     _say(f"{workload}: SystemVerilog in Verilator")
@@ -120,12 +126,18 @@ def _rtl(workload: str) -> Mapping[str, Value]:
     }
 
 
-def workload_rows(workload: Workload) -> list[Mapping[str, Value]]:
-    """A row for each budget, then one for each published design."""
-    return [
-        *(budget_row(workload, budget) for budget in BUDGETS),
-        *(rival_row(workload, rival) for rival in rivals(workload.name)),
-    ]
+def cases() -> Iterator[tuple[str, Callable[[], Mapping[str, Value]]]]:
+    """Of each workload a row for each budget, then one for each published design."""
+    for workload in WORKLOADS.values():
+        for budget in BUDGETS:
+            yield f"{workload.name}/{budget}", partial(_budget_case, workload, budget)
+        for number, rival in enumerate(rivals(workload.name)):
+            yield f"{workload.name}/rival/{number}/{rival.label}", partial(rival_row, workload, rival)
+
+
+def _budget_case(workload: Workload, budget: int) -> Mapping[str, Value]:
+    row = budget_row(workload, budget)
+    return {**row, **_rtl(workload.name)} if budget == OPEN_RTL_AT else row
 
 
 def _found(workload: Workload, dsp: int, lut: int | None = None) -> tuple[KernelDesign, Found]:
