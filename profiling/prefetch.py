@@ -5,7 +5,8 @@ that the reader finds the next word at once. For that, as many words must be the
 goes to the memory and comes back; whatever is more costs memory on the chip, and saves time only where the reader takes
 words in bursts, or where other loads of the same port wait behind it. The rule holds for all that one tensor alone
 feeds: what cuts its words into slices, too. It ends where something is computed: results wait for their readers, as a
-frame's first rows do before a layer that is still with the frame before, however far the load might run ahead.
+frame's first rows do before a layer that is still with the frame before, however far the load might run ahead. A cache
+to which a computed row is joined is still what the load brings: as much of it waits as its reader asks for.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from penstock.compiler.plan.dma_nests import JOIN
+from penstock.compiler.plan.part_nests import CONCAT
 from penstock.compiler.schedule import NestSchedule
 from penstock.profiling.network import TaskNetwork
 
@@ -26,6 +28,8 @@ class Supply:
     cycles: float
     latency: int
     shared: bool
+    joined: bool = False
+    """Whether something that is computed follows what the loads bring."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ def prefetch_depths(network: TaskNetwork, busy: Mapping[str, int]) -> dict[str, 
     """
     supplies: dict[str, Supply] = {}
     found: dict[str, Prefetch] = {}
+    joined: set[str] = set()
     striped = any(nest.name.endswith(JOIN) for task in network.tasks for nest in task.nests)
     for task in network.tasks:  # writers come before readers
         slots = sum(nest.slots for nest in task.nests)
@@ -60,7 +65,8 @@ def prefetch_depths(network: TaskNetwork, busy: Mapping[str, int]) -> dict[str, 
             taken = [task.channel(p.channel) for p in nest.ports if _takes(p.kind, p.direction)]
             own = busy[task.name] * nest.slots / slots
             supply = supply_of(nest, [supplies.get(name) for name in taken], own, among=len(task.nests) > 1)
-            if supply is not None and supply.shared:
+            supply = supply or _joined(nest, [supplies.get(name) for name in taken])
+            if supply is not None and supply.shared and not supply.joined:
                 fed = {before: found[before] for before in taken if before in found}
                 found |= {before: replace(one, shared=True, parts=len(taken)) for before, one in fed.items()}
             written = [port for port in nest.ports if port.kind != "external" and port.direction == "write"]
@@ -69,10 +75,14 @@ def prefetch_depths(network: TaskNetwork, busy: Mapping[str, int]) -> dict[str, 
             name = task.channel(written[0].channel)
             supplies[name] = supply
             covering = ceil(supply.latency * written[0].tokens / supply.cycles)
-            if not supply.shared:
+            if supply.joined:  # a part is computed: what waits behind it is not what the port is held by
+                found |= {before: Prefetch(0) for before in taken if before in found and before in joined}
+                joined.add(name)
+            elif not supply.shared:
                 found |= {before: Prefetch(0) for before in taken if before in found}
             if written[0].kind == "stream":
-                found[name] = Prefetch(0 if supply.shared and taken else covering, supply.shared)
+                shared = supply.shared and not supply.joined
+                found[name] = Prefetch(0 if shared and taken else covering, shared)
     return {name: replace(one, striped=True) for name, one in found.items()} if striped else found
 
 
@@ -115,4 +125,16 @@ def supply_of(nest: NestSchedule, before: list[Supply | None], cycles: float, *,
         return None
     own = [Supply(cycles, nest.depth, among)] if loads else []
     fed = (*known, *own)
-    return Supply(max(s.cycles for s in fed), max(s.latency for s in fed), any(s.shared for s in fed))
+    return Supply(
+        max(s.cycles for s in fed), max(s.latency for s in fed), any(s.shared for s in fed), any(s.joined for s in fed)
+    )
+
+
+def _joined(nest: NestSchedule, before: list[Supply | None]) -> Supply | None:
+    """What comes through a nest that sends on what one load brings, and then fewer tokens of something computed."""
+    known = [one for one in before if one is not None]
+    if not nest.name.endswith(CONCAT) or len(known) != 1:
+        return None
+    read = [port.tokens for port in nest.ports if _takes(port.kind, port.direction)]
+    loaded = sum(tokens for tokens, one in zip(read, before, strict=True) if one is not None)
+    return replace(known[0], joined=True) if 2 * loaded > sum(read) else None

@@ -12,6 +12,9 @@ from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
 from penstock.compiler.plan.converter_nests import push
 
+CONCAT = "concat"
+"""What a nest is called that sends on several tensors one after the other."""
+
 
 @dataclass(frozen=True)
 class Range:
@@ -36,7 +39,7 @@ def build_concat(kind: ITensorType, dim: int, parts: Sequence[Range], targets: S
     """Every token of the whole comes from the source in whose range it lies."""
     loops, along = range_loops(kind, dim)
     sources = [(fifo, _range_guard(loops, along, part)) for part in parts for fifo in part.fifos]
-    return NestFacts("concat", _named(loops), _select(sources, targets))
+    return NestFacts(CONCAT, _named(loops), _select(sources, targets))
 
 
 def _select(sources: Sequence[tuple[Place, GuardAttr]], targets: Sequence[Place]) -> list[Statement]:

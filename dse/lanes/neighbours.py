@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from penstock.compiler.analysis.graph import Graph, TensorOp
+from xdsl.ir import BlockArgument, SSAValue
+
+from penstock.compiler.analysis.graph import Concat, Graph, TensorOp
 from penstock.compiler.dialects.types import tensor_bits
 from penstock.dse.lanes.walks import SOME, KernelWalk
 
@@ -78,11 +80,13 @@ def flowing(walks: Mapping[str, KernelWalk], large: Mapping[str, Sequence[int]],
     on so, or, along a reduction, they are all there at its end. Nothing is gained by the latter where what comes is
     there soon beside what the kernel does with it. A kernel to which nothing comes so walks its first dim.
     Where a tensor is `large`, with the dims along which it lies, only these are walked slowly: along others it would be
-    sent again.
+    sent again. A cache to which a row is joined comes along the dim on which its parts follow each other: turned
+    otherwise, all of it would wait on the chip.
     """
     found = dict(walks)
+    extended = _extended(graph)
     slices: dict[str, int | None] = {}
-    behind: dict[str, int] = {}  # the work of the busiest kernel of those whose slices come along
+    behind: dict[str, int] = {}  # the work of the busiest kernel of those whose slices come along; none before a whole
     for op in graph.operations:
         walked = [d for d, trip in enumerate(op.trips) if trip > 1]
         mine = [d for d in walked if d in large.get(op.layer, walked)] or walked
@@ -94,12 +98,30 @@ def flowing(walks: Mapping[str, KernelWalk], large: Mapping[str, Sequence[int]],
             if theirs == slices[producer.layer] and dim in mine
         ]
         coming = [(d, work) for d, work in coming if d not in op.reductions or work * _SOON >= op.work]
+        appended = [
+            (dim, 0)
+            for value, dims in zip(op.inputs, op.operand_dims, strict=True)
+            if value in extended and (dim := dims[extended[value]]) in mine
+        ]
+        coming = [*appended, *coming]
         along = next(iter([*(d for d, _ in coming), *(d for d in mine if d not in op.reductions), *mine]), None)
         summed = along in op.reductions
         slices[op.layer] = None if summed else along
-        behind[op.layer] = max(op.work, *(work for d, work in coming if d == along and not summed), 0)
+        whole = any(slices[one.layer] is None for v in op.inputs if (one := graph.makers.get(v)) is not None)
+        behind[op.layer] = max(op.work, *(work for d, work in coming if d == along and not summed and not whole), 0)
         if op.layer in found and along is not None and not found[op.layer].frame:
             few = SOME if summed and op.trips[along] > SOME else 1
-            follows = bool(coming) and len(walked) > 1  # of slices that come one after the other, few at once
+            follows = bool(coming) and not appended and len(walked) > 1  # of slices one after the other, few at once
             found[op.layer] = replace(found[op.layer], outer=(along,), most=few if follows else None)
+    return found
+
+
+def _extended(graph: Graph) -> dict[SSAValue, int]:
+    """Tensors that are mostly an input, and what is computed behind it: with the dim along which that follows."""
+    found: dict[SSAValue, int] = {}
+    for node in graph.nodes:
+        if isinstance(node, Concat):
+            largest = max(node.sources, key=tensor_bits)
+            if isinstance(largest, BlockArgument) and not all(isinstance(one, BlockArgument) for one in node.sources):
+                found[node.result] = node.dim
     return found

@@ -7,7 +7,8 @@ from math import prod
 import pytest
 
 from penstock.compiler.analysis.graph import TensorOp
-from penstock.compiler.pipeline import lower
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import lower, prepare
 from penstock.compiler.pipeline.verify import make_inputs, verify_levels
 from penstock.compiler.plan.parts import Loading
 from penstock.compiler.plan.planner import Planner
@@ -134,6 +135,37 @@ def test_one_row_flows_too_in_the_order_that_it_has() -> None:
     assert last - begun < begun / 4, "the second product ends soon after the first"
     assert last < plain
     assert orders == [(0, 1), (0, 1)]
+
+
+def decoder(cache: int = 64) -> Evaluator:
+    """A block that makes one token, with weights streamed, and keys and values that it adds a row to."""
+    program = prepare(import_model(f"zoo:gpt2?size=small&mode=decode&seq=1&cache={cache}"), "w8a8")
+    return Evaluator.create(program, "u55c", options=TilingOptions(weights="stream"))
+
+
+def test_a_cache_is_taken_in_as_its_rows_come() -> None:
+    """Heads outside, all rows would have to wait on the chip to be turned, since lanes along them divide no part."""
+    evaluator = decoder()
+    setting = evaluator.space.fitted_setting()
+    walks = evaluator.space.fitting.flowing(evaluator.space.settings(setting))
+    assert (walks[f"{WALK}.attn.bmm"], walks[f"{WALK}.attn.bmm_2"]) == ("1", "2"), "the places of the cache"
+    turned = {f"{WALK}.attn.bmm": "0", f"{WALK}.attn.bmm_2": "0"}
+    bits: list[int] = []
+    for way in (walks, {**walks, **turned}):
+        found = evaluator.evaluate({**setting, **way, IN_TURN: True, "limit_share": 20})
+        channels = evaluator.assembler.network(found.design).channels.values()
+        blocks = [c for c in channels if c.kind == "block" and "concat" in c.name]
+        bits.append(sum(c.bits * c.words * c.depth for c in blocks))
+    cache = 2 * 65 * 256 * 8
+    assert bits[0] < cache / 4 < cache <= bits[1]
+
+
+def test_what_is_behind_a_norm_is_there_soon_whatever_was_before_it() -> None:
+    """A norm waits for all of its row. The product behind it makes its columns one after the other, for the next."""
+    evaluator = decoder()
+    walks = evaluator.space.fitting.flowing(evaluator.space.settings(evaluator.space.fitted_setting()))
+    assert walks[f"{WALK}.mlp.c_fc.mm"] == "0"
+    assert walks[f"{WALK}.mlp.c_proj.mm"] == f"1-by{SOME}"
 
 
 def test_kernels_of_large_weights_are_favoured_together() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.compiler.design import Design
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
-from penstock.dse.fifo import prefetched, safe_depths
+from penstock.dse.fifo import prefetched, runs_through, safe_depths
 from penstock.dse.space.tiling import TilingOptions
 from tests.compiler.designs import Dense, build_network
 
@@ -51,3 +53,21 @@ def test_what_is_computed_is_not_prefetched() -> None:
     between = [c for c in channels if c.prefetch is None]
     assert between
     assert all(safe_depths(channels, 0)[c.name] == safe_depths(channels)[c.name] for c in between if c.kind == "stream")
+
+
+def test_of_a_cache_with_a_new_row_as_much_waits_as_its_reader_asks_for() -> None:
+    """Its words wait behind the load, not in each FIFO on the way as well, as what is computed would."""
+    program = prepare(import_model("zoo:gpt2?size=small&mode=decode&seq=1&cache=64"), "w8a8")
+    evaluator = Evaluator.create(program, "u55c", options=TilingOptions(weights="stream"))
+    setting = evaluator.space.fitted_setting()
+    walks = evaluator.space.fitting.flowing(evaluator.space.settings(setting))
+    found = evaluator.evaluate({**setting, **walks, "in_turn": True, "limit_share": 20})
+    whole = 65 * 256 * 8
+    joined = [c for c in found.figures.channels if c.kind == "stream" and c.tokens * c.bits == whole]
+    joined = [c for c in joined if "cache" in c.name and ("concat" in c.writer or "concat" in c.reader)]
+    assert joined
+    assert all(c.prefetch is not None for c in joined)
+    held = sum(found.design.fifo_depths[c.name] * c.bits for c in joined)
+    assert held <= 2 * whole, "each of the two caches once"
+    network = evaluator.assembler.network(found.design)
+    assert runs_through(network, evaluator.platform, evaluator.clock_mhz, found.design.fifo_depths)
