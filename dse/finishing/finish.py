@@ -64,12 +64,27 @@ def finish(
         )
     if simulate and merged is not None:
         tight, held = _held(evaluator, tight, merged, bench, keep or {})
-    planned = evaluator.assembler.network(tight.design)
-    placement = place(
-        planned, evaluator.platform, evaluator.assembler.library, tight.design, divide=divide, limits=evaluator.may_use
-    )
+    try:
+        placement = _placed(evaluator, tight.design, divide=divide)
+    except PenstockError as error:
+        if error.code not in NO_PLACE or not divide or tight is evaluation:
+            raise
+        placement = _placed(evaluator, _where_it_was(evaluator, evaluation.design, tight.design), divide=True)
     design = placement.record(tight.design).allocated()
     return Finished(evaluator.counted(replace(tight, design=design), placement.resources), placement, held)
+
+
+def _placed(evaluator: Evaluator, design: Design, *, divide: bool) -> Placement:
+    network, library = evaluator.assembler.network(design), evaluator.assembler.library
+    return place(network, evaluator.platform, library, design, divide=divide, limits=evaluator.may_use)
+
+
+def _where_it_was(evaluator: Evaluator, before: Design, sized: Design) -> Design:
+    """A design whose tasks stand where they did before its FIFOs were sized: what is nearly full is divided by chance,
+    and what needs less has room where the larger one had."""
+    if before.allocated_for:  # memories were found for the chip as a whole
+        before = replace(before, memories={}, allocated_for="")
+    return replace(sized, dies=_placed(evaluator, before, divide=True).record(before).dies)
 
 
 def _held(

@@ -61,10 +61,11 @@ _Moves = Callable[[Evaluation], Iterable[State]]
 
 @dataclass(frozen=True)
 class Descended:
-    """The best setting that was found, and how many were tried on the way."""
+    """The best setting that was found, how many were tried on the way, and those that were timed, the best first."""
 
     best: Evaluation
     tried: int
+    timed: tuple[Evaluation, ...]
 
 
 def descend(
@@ -117,7 +118,7 @@ class _Descent:
             if not found or (more and not self._is_enough(min(found, key=rank_of))):
                 found.append(self._descend(start, rounds, anchored=not self._flows(start)))
         best = self._fed(self._elsewhere(min(found, key=rank_of)))
-        return Descended(self._seen_to_run(best), len(worth.seen))
+        return Descended(self._seen_to_run(best), len(worth.seen), worth.timed)
 
     def only_walks(self, start: Params) -> Evaluation | None:
         best = self._evaluate(dict(start))
@@ -339,8 +340,7 @@ class _Descent:
             if (other := outer + cap) != best.params[walk] and other in self.choices[walk]:
                 yield {**best.params, walk: other}
                 yield self._followed(op, {**best.params, walk: other})
-        for kind in (BURST, COMPACT, FAVOUR, BUILT):
-            name = f"{kind}.{op.layer}"
+        for name in (f"{kind}.{op.layer}" for kind in (BURST, COMPACT, FAVOUR, BUILT)):
             yield from ({**best.params, name: v} for v in self.choices.get(name, ()) if v != best.params[name])
 
     def _regrouped(self, best: Evaluation) -> Iterator[State]:

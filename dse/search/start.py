@@ -17,6 +17,7 @@ from penstock.dse.search.descent import descend, rewalked
 from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.effort import QUICKLY_MODELLED, near_enough, usual_trials
 from penstock.dse.search.fill import LANES, fill, fits
+from penstock.dse.search.held import NEARLY, held
 from penstock.dse.search.sampler_kinds import sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess
@@ -139,22 +140,31 @@ def _divisible(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -
     """Where the best finds no place on the dies, the best of its kind that does: limits of the chip know no dies.
 
     First kernels are favoured less, one after the other, as long as dies and links are exceeded by less then: what is
-    not the slowest loses lanes, and no time. Smaller designs find a place as well, and those whose tensors pass through
-    fewer banks or wait in shallower FIFOs: wires between dies are short where the words of many banks are joined, and
-    memories beside the ports. These are divided as exactly as a finished design is. With fewer lanes and banks other
-    walks of the largest kernels are the best: it matters more then which kernels work at the same time.
+    not the slowest loses lanes, and no time. Where weights come through many banks, a search of its own goes on with
+    fewer of them and less of the limits (`held.py`). Smaller designs find a place as well, and those whose tensors pass
+    through fewer banks or wait in shallower FIFOs: wires between dies are short where the words of many banks are
+    joined, and memories beside the ports. These are divided as exactly as a finished design is. With fewer lanes and
+    banks other walks of the largest kernels are the best: it matters more then which kernels work at the same time.
     """
     if len(evaluator.platform.dies) == 1:
         return []
     dies, first = DiesHold(evaluator), evaluator.assume(best)
+    near: Evaluation | None = None
     if dies.excess(first) > 0:
         eased = dies.eased(first, choices)
         if eased is not None and _finds_a_place(evaluator, eased.params):
             return [dict(eased.params)]
+        near = next(
+            (one for one in held(evaluator, choices, first, dies) if _finds_a_place(evaluator, one.params)), None
+        )
     elif evaluator.may_use == evaluator.platform.limits or _finds_a_place(evaluator, best):
         return []  # the division knows the platform's limits, and none that a user gave
     relatives = _relatives(evaluator, best, choices)
+    if near is not None:  # of those that would be better, the ones that may be held
+        relatives = [one for one in relatives if one.values < near.values and dies.excess(one) <= NEARLY]
     found = next((one for one in relatives[:_MOST_PLACED] if _finds_a_place(evaluator, one.params)), None)
+    if near is not None and found is None:
+        return [dict(near.params)]
     walked = (rewalked(evaluator, choices, one.params) for one in ([found] if found else relatives[:_MOST_REWALKED]))
     better = [one for one in walked if one is not None and one.feasible and not (found and one.values >= found.values)]
     for one in sorted(better, key=lambda one: one.values):

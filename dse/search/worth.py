@@ -94,6 +94,11 @@ class Worth:
             share += self._unknown(states, second)[::-1]
         second.look_at(share, best.params, rank_of(best))
 
+    @property
+    def timed(self) -> tuple[Evaluation, ...]:
+        """All of which is known how fast they are, the best first."""
+        return tuple(sorted((e for e in self.seen.values() if isinstance(e, Evaluation) and e.timed), key=rank_of))
+
     def best_seen(self) -> Evaluation | PassedOver:
         return min((one for one in self.seen.values() if one is not None), key=rank_of)
 

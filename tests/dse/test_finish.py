@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,11 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.fifo import total_bits
+from penstock.dse.finishing import finish as finishing
 from penstock.dse.finishing.finish import finish, finish_first
+from penstock.dse.finishing.placement import Placement, place
 from penstock.dse.rungs import FRAMES, Bench, rank, rank_beaten, ranking, simulated
+from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import outlook_of, simulate_design
 from tests.compiler.designs import Dense, build_network
 
@@ -160,3 +164,27 @@ def test_a_finished_design_keeps_to_the_users_limits_too() -> None:
     assert done.placement.resources.lut <= limit
     assert done.evaluation.figures.resources == done.placement.resources
     assert done.evaluation.feasible, "it is judged by what its memories are built of"
+
+
+def test_a_design_stands_where_it_did_before_its_fifos_were_sized(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A division of what is nearly full is found by chance: with other FIFOs it may not be found again."""
+    evaluator = evaluator_of()
+    candidate = candidates(evaluator)[0]
+    asked: list[Design] = []
+
+    def found_by_chance(network: TaskNetwork, *given: Any, **named: Any) -> Placement:
+        design: Design = given[2]
+        asked.append(design)
+        if design.fifo_depths != candidate.design.fifo_depths and not design.dies:
+            raise PenstockError(code="does-not-fit", what="no division was found", where="here", hint="none")
+        return place(network, *given, **named)
+
+    monkeypatch.setattr(finishing, "place", found_by_chance)
+    finished = finish(evaluator, candidate, divide=True)
+    sized, before, again = asked
+    assert sized.fifo_depths == again.fifo_depths != before.fifo_depths == candidate.design.fifo_depths
+    assert again.dies
+    assert finished.placement.partition.fits
+    assert {finished.placement.partition.dies[task] == die for task, die in again.dies.items()} == {True}
+    with pytest.raises(PenstockError, match="no division"):
+        finish(evaluator, candidate, divide=False)

@@ -1,0 +1,76 @@
+"""Where the dies do not hold the best of a search by far, another one is searched for that they hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.search import descent, start
+from penstock.dse.search.dies import DiesHold
+from penstock.dse.search.held import held
+from penstock.dse.search.start import starting_settings
+from penstock.dse.space.external import STRIPES
+from penstock.dse.space.fitted import SHARE
+from penstock.dse.space.tiling import Params, TilingOptions
+from tests.compiler.designs import Dense, build_network
+
+MOST_BANKS = 16
+
+
+class FewWires(DiesHold):
+    """Dies with wires for half of the banks, and with room for a part of what the chip may hold."""
+
+    def excess(self, one: Evaluation) -> float:
+        return float(one.design.stripes > MOST_BANKS or int(one.params[SHARE]) > 90)
+
+
+class NoWires(DiesHold):
+    def excess(self, one: Evaluation) -> float:
+        return 1.0
+
+
+@pytest.fixture
+def evaluator(monkeypatch: pytest.MonkeyPatch) -> Evaluator:
+    """Two products whose weights come through banks."""
+    monkeypatch.setattr(descent, "_MOST_TRIED", 30)
+    program = build_network("int8", None, 512, (Dense(1024, True, True), Dense(512, True, False)), seed=1)
+    return Evaluator.create(program, "u55c", options=TilingOptions(weights="stream"))
+
+
+def widest(evaluator: Evaluator) -> Evaluation:
+    return evaluator.assume({**evaluator.space.fitted_setting(), STRIPES: 32})
+
+
+def test_what_is_searched_for_has_fewer_banks_and_takes_less(evaluator: Evaluator) -> None:
+    dies = FewWires(evaluator)
+    found = held(evaluator, evaluator.space.choices, widest(evaluator), dies)
+    assert found
+    for one in found:
+        assert one.feasible
+        assert dies.excess(one) <= 0
+        assert int(one.params[STRIPES]) == MOST_BANKS
+    assert [one.values for one in found] == sorted(one.values for one in found)
+    plain = evaluator.assume({**evaluator.space.fitted_setting(), STRIPES: MOST_BANKS, SHARE: 85})
+    assert found[0].values <= plain.values, "walks and lanes are those that suit it"
+
+
+def test_nothing_is_found_where_nothing_is_held_or_the_user_wants_all_banks(evaluator: Evaluator) -> None:
+    choices, best = evaluator.space.choices, widest(evaluator)
+    assert held(evaluator, choices, best, NoWires(evaluator)) == []
+    assert held(evaluator, {**choices, STRIPES: (32,)}, best, FewWires(evaluator)) == []
+
+
+def test_a_search_tries_it_where_its_best_is_not_held(evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Params] = []
+
+    def finds_a_place(_: Evaluator, params: Params) -> bool:
+        asked.append(params)
+        return True
+
+    monkeypatch.setattr(start, "DiesHold", FewWires)
+    monkeypatch.setattr(start, "_finds_a_place", finds_a_place)
+    settings, _ = starting_settings(evaluator)
+    assert asked
+    assert FewWires(evaluator).excess(evaluator.assume(asked[0])) <= 0
+    assert dict(asked[0]) in settings
