@@ -7,7 +7,7 @@ cores with the same records later.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms.board import Board
@@ -94,8 +94,23 @@ class Platform:
 
     @property
     def fastest_memory(self) -> ExternalMemory | None:
-        """The external memory that serves all ports of a design; None where the host's link does."""
-        return max(self.memories, key=lambda memory: memory.gb_s, default=None)
+        """The external memory that serves all ports of a design; None where the host's link does.
+
+        Memories that are alike, as the modules of a card are, serve them together, and count as one of all their ports.
+        """
+        alike = self.fastest_memories
+        if len(alike) < 2:
+            return alike[0] if alike else None
+        name, gigabytes = " and ".join(one.name for one in alike), sum(one.gigabytes for one in alike)
+        return replace(alike[0], name=name, gigabytes=gigabytes, ports=sum(one.ports for one in alike))
+
+    @property
+    def fastest_memories(self) -> tuple[ExternalMemory, ...]:
+        """What `fastest_memory` consists of: its ports are theirs, one memory after the other."""
+        by_kind: dict[tuple[object, ...], list[ExternalMemory]] = {}
+        for one in self.memories:
+            by_kind.setdefault((one.kind, one.ports, one.port_gb_s, one.port_bits, one.gigabytes), []).append(one)
+        return tuple(max(by_kind.values(), key=lambda alike: sum(one.gb_s for one in alike), default=[]))
 
     @property
     def available(self) -> Resources:

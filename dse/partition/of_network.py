@@ -9,6 +9,7 @@ from penstock.compiler.platforms import Platform, Resources, total
 from penstock.compiler.schedule import MemoryUse, OperatorLibrary
 from penstock.dse.memory.items import stored_items
 from penstock.dse.partition.graph import LargeMemories, PlacedThing, PlacementGraph, Wires
+from penstock.profiling.bandwidth import memory_ports
 from penstock.profiling.network import TaskChannel, TaskNetwork
 
 FIFO_HANDSHAKE = 2  # valid and ready
@@ -28,8 +29,9 @@ def placement_graph(
     """Tasks and channels of a scheduled design. A channel's memory stands with its reader.
 
     Memories are built as in `uses`, or the usual way, and those that are `apart` are left out. External memory is a
-    thing on the die where its controller is; of several, the fastest serves all ports. What one task reads, one after
-    the other, comes through one port, whose wires are there once (`plan_ports` of `compiler/analysis/ports.py`).
+    thing on the die where its controller is; of several, the fastest serve all ports, each those on its banks. What one
+    task reads, one after the other, comes through one port, whose wires are there once (`plan_ports` of
+    `compiler/analysis/ports.py`).
     """
     ends = network.ends()
     owned: dict[str, list[Resources]] = {t.name: [n.logic for n in t.nests] for t in network.tasks}
@@ -43,10 +45,12 @@ def placement_graph(
         for port in (port for nest in task.nests for port in nest.ports if port.kind == "external"):
             written = "" if port.direction == "read" else port.channel
             outside.setdefault((task.name, port.bits, written), f"{task.name}.{port.channel}")
-    if outside and (memory := platform.fastest_memory) is not None:
-        tasks.insert(0, PlacedThing(memory.name, Resources(), memory.die))
+    if outside and (banks := [memory for memory in platform.fastest_memories for _ in range(memory.ports)]):
+        served = {task: banks[use.bank] for part in network.groups for task, use in memory_ports(part, platform).items()}
+        memories = {served[task].name: served[task] for task, _, _ in outside}
+        tasks[:0] = [PlacedThing(memory.name, Resources(), memory.die) for memory in memories.values()]
         for (task, bits, written), name in outside.items():
-            way = (task, memory.name) if written else (memory.name, task)
+            way = (task, served[task].name) if written else (served[task].name, task)
             wires.append(Wires(name, *way, bits + MEMORY_HANDSHAKE))
     return PlacementGraph(tuple(tasks), tuple(wires)).check()
 

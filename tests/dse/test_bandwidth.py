@@ -15,6 +15,8 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal, Limit
 from penstock.dse.evaluation.traffic import least_traffic_bits
 from penstock.dse.explaining.sensitivity import explain
+from penstock.dse.partition.of_network import placement_graph
+from penstock.profiling.bandwidth import memory_ports
 from tests.compiler.designs import Dense, build_network
 
 PLATFORM = load_platform("u55c")
@@ -109,3 +111,20 @@ def test_the_explanation_says_whether_external_memory_binds() -> None:
     chosen = evaluator.evaluate(evaluator.space.default_params())
     assert "bandwidth_share" not in chosen.measures
     assert "External memory" not in " ".join(explain(evaluator, chosen, []).sentences)
+
+
+def test_ports_of_several_memories_stand_on_their_own_dies() -> None:
+    """Each task that loads or stores has its wires to the module on whose bank it is, and none to others."""
+    u200 = load_platform("u200")
+    evaluator = evaluator_on(u200)
+    network = evaluator.assembler.network(evaluator.evaluate(evaluator.space.default_params()).design)
+    graph = placement_graph(network, u200, evaluator.assembler.library)
+    banks = {name: u200.fastest_memories[use.bank] for name, use in memory_ports(network, u200).items()}
+    assert len({one.name for one in banks.values()}) > 1
+    dies = {thing.name: thing.die for thing in graph.things}
+    ends = [{wires.source, wires.target} for wires in graph.connections]
+    for name, memory in banks.items():
+        assert dies[memory.name] == memory.die
+        others = {one.name for one in banks.values()} - {memory.name}
+        assert {memory.name, name} in ends
+        assert not any(name in both and both & others for both in ends)

@@ -96,6 +96,17 @@ def test_u55c_memory_and_dynamic_region():
     assert [die.available.lut for die in platform.dies] == [388_800, 364_800, 395_040]
 
 
+def test_modules_that_are_alike_serve_a_design_together():
+    """Four modules of DDR4 bring four times what one does; memory of another kind is not mixed in."""
+    modules = load_platform("u200").fastest_memory
+    assert modules is not None
+    assert (modules.name, modules.ports, modules.gb_s) == ("ddr0 and ddr1 and ddr2 and ddr3", 4, 77.0)
+    assert modules.gigabytes == 64.0
+    assert [one.die for one in load_platform("u200").fastest_memories] == ["slr0", "slr1", "slr1", "slr2"]
+    assert load_platform("u280").fastest_memory == load_platform("u280").memories[0]
+    assert load_platform("ecp5-85k").fastest_memory is None
+
+
 def test_what_follows_from_a_family_is_not_said_twice():
     assert {load_platform(name).family.name for name in platform_names()} == set(FAMILIES)
     with pytest.raises(PenstockError, match="no family 'virtex'") as refused:
