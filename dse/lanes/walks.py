@@ -49,6 +49,11 @@ class KernelWalk:
         """Dims with the most lanes that they may have."""
         return () if self.most is None or self.frame else tuple((d, self.most) for d in self.outer[:1])
 
+    def store(self, weights: WeightStore) -> WeightStore:
+        """Where weights lie that usually lie there. Where a whole frame passes for a few results at a time, the weights
+        of these are kept meanwhile: they would be sent again for every place otherwise."""
+        return "keep" if weights == "stream" and self.frame and self.outer != self.frame else weights
+
 
 def walks_of(op: TensorOp, frame: tuple[int, ...] = ()) -> Iterator[KernelWalk]:
     """Every choice of one or two outermost dims; where results come in order is where the next kernel can start."""
@@ -97,7 +102,7 @@ def kernel_design(
     With `rows`, a dim and how many steps, these are innermost, block after block inside the slow dims. A tile that is
     not its whole dim divides that dim's part, of which there is another than the trips where each call says the size.
     """
-    parts = trips if parts is None else parts
+    parts, weights = trips if parts is None else parts, walk.store(weights)
     steps = [trip // lanes for trip, lanes in zip(trips, unroll, strict=True)]
     if rows is not None:
         tile = tuple(lanes * (rows[1] if d == rows[0] else 1) for d, lanes in enumerate(unroll))
