@@ -26,8 +26,9 @@ from penstock.profiling.bandwidth import memory_cycles
 from penstock.profiling.network import Task, TaskChannel, TaskNetwork
 from penstock.profiling.prefetch import Prefetch, prefetch_depths, waiting_frames
 from penstock.profiling.protocol import ProfileRequest, ProfilingError
-from penstock.profiling.steady import steady_times, waiting_while_late
+from penstock.profiling.steady import steady_times
 from penstock.profiling.timeline import FreeTimeline, Timeline, TimelineMemory
+from penstock.profiling.waiting import waiting_tokens
 
 _MOST_FACTS = 1 << 16
 
@@ -69,7 +70,7 @@ class ChannelFigures:
     prefetch: Prefetch | None = None
     """Of a FIFO that a load alone fills."""
     waiting: int = 0
-    """Where inputs follow each other: tokens that come while the weights of the next one do."""
+    """Where inputs follow each other: tokens that are held beyond those of one that comes alone."""
 
 
 @dataclass(frozen=True)
@@ -180,10 +181,8 @@ class DesignModel:
                 over = {name: times.end for name, times in timeline.tasks.items()}
                 ahead = waiting_frames(part, ahead, over, interval)
                 steady = steady_times(part, timeline.busy, {}, timeline.channels)
-                spans = {name: times.end - times.start for name, times in timeline.tasks.items()}
-                filled = {n: int(c.written[-1] - c.written[0]) + 1 for n, c in timeline.channels.items()}
                 pace = max(interval, steady.interval(timeline.busy))
-                waiting = waiting_while_late(part, steady.late, spans, filled, pace)
+                waiting = waiting_tokens(part, steady.late, over, timeline.channels, pace)
             channels += [
                 self._channel(c, ends[name], timeline, ahead.get(name), waiting.get(name, 0))
                 for name, c in part.channels.items()

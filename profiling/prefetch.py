@@ -111,7 +111,7 @@ def _takes(kind: str, direction: str) -> bool:
     return kind != "external" and direction == "read"
 
 
-def _computes(nest: NestSchedule) -> bool:
+def computes(nest: NestSchedule) -> bool:
     """Whether it does more than move and place what it reads."""
     return any(not stage.name.startswith("nest.") for stage in nest.stages)
 
@@ -121,7 +121,7 @@ def supply_of(nest: NestSchedule, before: list[Supply | None], cycles: float, *,
     known = [one for one in before if one is not None]
     loads = any(p.kind == "external" and p.direction == "read" for p in nest.ports)
     several = len(known) > 1 and not nest.name.endswith(JOIN)
-    if None in before or several or not (known or loads) or _computes(nest):
+    if None in before or several or not (known or loads) or computes(nest):
         return None
     own = [Supply(cycles, nest.depth, among)] if loads else []
     fed = (*known, *own)

@@ -118,29 +118,3 @@ def _written(task: Task, nest: NestSchedule) -> Iterator[tuple[str, int]]:
     for port in nest.ports:
         if port.kind != "external" and port.direction == "write":
             yield task.channel(port.channel), port.tokens
-
-
-def waiting_while_late(
-    network: TaskNetwork, late: Mapping[str, int], spans: Mapping[str, int], written: Mapping[str, int], interval: int
-) -> dict[str, int]:
-    """Tokens that come into each FIFO while its reader, or what else it reads, stands: room for them lets others go on.
-
-    A reader that takes the words of one input as they come, for longer than an interval (`spans`), is still with that
-    input when the next one begins to come: so much later it takes this one's words. `written` says in how many cycles a
-    FIFO is filled. A reader whose inputs part and meet again is as late as its latest, and the others wait so long.
-    """
-    after: dict[str, int] = {}
-    found: dict[str, int] = {}
-    for task in network.tasks:
-        reads = [(task.channel(p.channel), p.tokens) for n in task.nests for p in n.ports if _takes(p)]
-        own = max(late.get(task.name, 0), spans[task.name] - interval, 0)
-        latest = max([after.get(name, 0) for name, _ in reads], default=0) + own
-        for name, tokens in reads:
-            filled = max(1, min(interval, written[name]))
-            found[name] = ceil(tokens * min(1.0, (latest - after.get(name, 0)) / filled))
-        after |= {name: latest for nest in task.nests for name, _ in _written(task, nest)}
-    return found
-
-
-def _takes(port: PortSchedule) -> bool:
-    return port.kind == "stream" and port.direction == "read"

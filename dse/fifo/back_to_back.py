@@ -2,7 +2,7 @@
 
 With one input alone a writer that is held back delays nobody, if its reader never waits for it. With others behind it,
 it does: it begins with the next one so much later. And while a reader waits for the weights of its next input, or is
-still with the last one, the words of that input come already (`profiling/steady.py`).
+still with the last one, the words of that input come already (`profiling/waiting.py`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def depths_back_to_back(
     for channel in channels:
         if channel.kind != "stream" or channel.prefetch is not None:
             continue
-        most = held[channel.name]
-        wanted = min(channel.tokens, most + most // _MARGIN + LEAST_DEPTH) + channel.waiting
+        most = held[channel.name] + channel.waiting
+        wanted = max(most, min(channel.tokens, most + most // _MARGIN + LEAST_DEPTH))
         found[channel.name] = max(LEAST_DEPTH, wanted)
         doubtful |= channel.name not in alone and wanted < depths[channel.name]
     return found, doubtful
@@ -46,11 +46,11 @@ def roomy_or_slower(
     """The same, where tasks go at their own pace if FIFOs have `room` for that: else as the `slower` ones do.
 
     Those go no faster than the slowest, as all do in the long run. Where there is no room for that either, FIFOs are
-    as for one input: on a small device memory is worth more as lanes' banks.
+    as for one input: on a small device memory is worth more as lanes' banks. What loads fill is as the design says.
     """
     for times in (lambda: channels, slower):
         found, doubtful = depths_back_to_back(channels, times(), depths)
-        if sum(found[c.name] * c.bits for c in channels if c.name in found) <= room:
+        if sum(found[c.name] * c.bits for c in channels if c.name in found and c.prefetch is None) <= room:
             return found, doubtful
     held = depths_where_paths_meet(channels, depths, room)
     return held, held != depths

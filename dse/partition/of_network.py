@@ -46,7 +46,8 @@ def placement_graph(
             written = "" if port.direction == "read" else port.channel
             outside.setdefault((task.name, port.bits, written), f"{task.name}.{port.channel}")
     if outside and (banks := [memory for memory in platform.fastest_memories for _ in range(memory.ports)]):
-        served = {task: banks[use.bank] for part in network.groups for task, use in memory_ports(part, platform).items()}
+        ports = [use for part in network.groups for use in memory_ports(part, platform).values()]
+        served = {use.task: banks[use.bank] for use in ports}
         memories = {served[task].name: served[task] for task, _, _ in outside}
         tasks[:0] = [PlacedThing(memory.name, Resources(), memory.die) for memory in memories.values()]
         for (task, bits, written), name in outside.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+import numpy as np
 import pytest
 from torch import nn
 
@@ -20,9 +21,11 @@ from penstock.dse.search.descent import descend
 from penstock.dse.search.explore import explore
 from penstock.dse.space.external import STRIPES
 from penstock.dse.space.tiling import TilingOptions
+from penstock.profiling.channel_times import ChannelTimes
 from penstock.profiling.model import DesignModel
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.simulated import simulate_design
+from penstock.profiling.waiting import most_of_all
 from tests.compiler.designs import Dense, build_network
 from tests.compiler.frames import imported
 
@@ -99,6 +102,32 @@ def test_layers_with_their_weights_on_the_chip_do_not_hold_each_other_up() -> No
     found = evaluator.evaluate({"allocation": "paced", "overall_unroll_size": 64})
     assert {evaluator.space.stores.at(op.layer) for op in evaluator.space.graph.operations} == {"rom"}
     assert found.figures.interval >= (1 - MARGIN) * (simulated_interval(evaluator, found) - ACCESS)
+
+
+def test_a_frame_waits_before_its_windows_for_a_layer_that_wants_it_all_at_once() -> None:
+    """It passes while the first results of the layer behind it are made: without room for it, it was made in one
+    interval and used in the next, and frames took 273,388 cycles where 196,615 were modelled."""
+    body = nn.Sequential(nn.Conv2d(3, 128, 3, padding=1), nn.ReLU(), nn.Conv2d(128, 128, 3, padding=1))
+    evaluator = Evaluator.create(
+        prepare(imported(body, (1, 3, 8, 8)), "w8a8"), "zu3eg", quantize="w8a8",
+        options=TilingOptions(weights="stream"), goal=Goal.of(("throughput",), ["dsp<=60"]),
+    )  # fmt: skip
+    found = evaluator.evaluate(evaluator.space.fitted_setting())
+    assert found.figures.interval >= (1 - MARGIN) * simulated_interval(evaluator, found)
+    deepest = max(found.figures.channels, key=lambda channel: channel.depth * channel.bits)
+    assert deepest.depth * deepest.bits <= 8 * 128 * 8 * 8  # the frame, not the nine places of its windows
+
+
+def test_a_fifo_beside_several_slow_tasks_holds_as_many_inputs_as_these() -> None:
+    """One input alone fills it once; of inputs that follow each other three are under way at the same time."""
+    tokens = np.arange(10)
+    times = ChannelTimes(tokens, 10, tokens, tokens, tokens + 290)
+    assert times.high_water == 10
+    assert most_of_all(times, 0, 0, 0, 100) == 30
+    assert most_of_all(times, 0, 0, 0, 1000) == 10
+    assert most_of_all(times, 0, 0, 100, 100) == 40
+    assert most_of_all(times, 280, 0, 0, 1000) == 10
+    assert most_of_all(times, 295, 0, 0, 1000) == 5  # the first five are written and read in the same cycle
 
 
 @pytest.mark.slow

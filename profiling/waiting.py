@@ -1,0 +1,111 @@
+"""Where tokens wait when inputs follow each other, and how many: room for them lets nobody stand still for long.
+
+A reader that takes the words of one input as they come, for longer than an interval, is still with that input when the
+next one begins to come. So it begins later with this one than if it came alone, and is through with it no later: what
+it waited for is there by then. What it is to meet on another way waits as long as it would alone, and of several inputs
+at once if that is more than an interval. Such words wait where they are fewest: windows hold each place of a frame many
+times, so a frame waits before they are cut from it, if that takes little of an interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+from typing import Literal
+
+import numpy as np
+
+from penstock.compiler.schedule import PortSchedule
+from penstock.profiling.channel_times import ChannelTimes
+from penstock.profiling.network import Task, TaskNetwork
+from penstock.profiling.prefetch import computes
+from penstock.profiling.sampling import Times
+
+_LOOKED_AT = 256
+"""Tokens at whose writes a FIFO is looked at."""
+_QUICK = 1 / 16
+"""Of an interval: so long may it take to move an input from where it waits to its reader."""
+
+
+def waiting_tokens(
+    network: TaskNetwork,
+    late: Mapping[str, int],
+    ends: Mapping[str, int],
+    times: Mapping[str, ChannelTimes],
+    interval: int,
+) -> dict[str, int]:
+    """Of one kernel: by FIFO, the tokens that it holds of all inputs beyond what it holds of one that comes alone.
+
+    Of one that comes alone, `ends` says when each task is through with it, and `times` when its tokens pass. `late`
+    says for how long tasks stand in each input. A reader whose inputs part and meet again is as late as its latest.
+    """
+    after: dict[str, int] = {}
+    found: dict[str, int] = {}
+    before = {name: task for task in network.tasks for name in _channels(task, "write")}
+    for task in network.tasks:  # writers come before readers
+        reads = list(_channels(task, "read"))
+        latest = max([after.get(name, 0) for name in reads], default=0) + late.get(task.name, 0)
+        begins = ends[task.name] - interval  # at the earliest: then it is through with the input before
+        for name in reads:
+            delay = latest - after.get(name, 0)
+            if delay <= 0 and int(times[name].read[-1]) - int(times[name].written[0]) <= interval:
+                continue
+            rooms = {
+                one: most_of_all(times[one], ends[before[one].name] - interval, begins, delay, interval)
+                for one in _way(network, name, before, interval)
+            }
+            if rooms:
+                least = min(rooms, key=lambda one: rooms[one] * network.channels[one].bits)
+                more = rooms[least] - times[least].high_water
+                found[least] = max(found.get(least, 0), more)
+        after |= dict.fromkeys(_channels(task, "write"), latest)
+    return found
+
+
+def most_of_all(times: ChannelTimes, written: int, read: int, delay: int, interval: int) -> int:
+    """The most tokens that a FIFO holds of all inputs, one an interval.
+
+    Of one that comes alone none is `written` or `read` before these cycles, but read by a `delay` later.
+    """
+    writes, reads = np.maximum(times.written, written), np.maximum(times.read, read) + delay
+    places = np.unique(np.linspace(0, len(writes) - 1, min(len(writes), _LOOKED_AT)).astype(np.int64))
+    most = np.zeros(len(places), np.int64)
+    last = ceil((int(reads[-1]) - int(writes[0])) / max(1, interval))
+    for inputs in range(-last, last + 1):
+        at = writes[places] + inputs * interval
+        most += _passed(times, writes, at, "right") - _passed(times, reads, at, "left")
+    return max(1, int(most.max()))
+
+
+def _passed(times: ChannelTimes, when: Times, at: Times, side: Literal["left", "right"]) -> Times:
+    """How many tokens of one input have passed by then, as far as the sampled ones say."""
+    gone = when.searchsorted(at, side=side)
+    return np.where(gone > 0, times.index[gone - 1] + 1, 0)
+
+
+def _way(network: TaskNetwork, name: str, before: Mapping[str, Task], interval: int) -> Iterator[str]:
+    """The FIFOs in which what a reader takes may wait: its own, and those before tasks that only move what they read.
+
+    None where a load brings it: it waits outside.
+    """
+    found: list[str] = []
+    while True:
+        if network.channels[name].kind == "stream":
+            found.append(name)
+        task = before[name]
+        reads, writes = list(_channels(task, "read")), list(_channels(task, "write"))
+        if not reads and any(port.kind == "external" for nest in task.nests for port in nest.ports):
+            return
+        if len(reads) != 1 or len(writes) != 1 or task.busy > interval * _QUICK or any(map(computes, task.nests)):
+            yield from found
+            return
+        (name,) = reads
+
+
+def _channels(task: Task, direction: str) -> Iterator[str]:
+    """Each channel that a task reads from or writes to, once."""
+    yield from dict.fromkeys(task.channel(p.channel) for n in task.nests for p in n.ports if _is(p, direction))
+
+
+def _is(port: PortSchedule, direction: str) -> bool:
+    return port.kind != "external" and port.direction == direction
