@@ -19,7 +19,7 @@ from penstock.compiler.schedule import PortSchedule
 from penstock.profiling.channel_times import ChannelTimes
 from penstock.profiling.network import Task, TaskNetwork
 from penstock.profiling.prefetch import computes
-from penstock.profiling.sampling import Times
+from penstock.profiling.sampling import Times, iterations_of
 
 _LOOKED_AT = 256
 """Tokens at whose writes a FIFO is looked at."""
@@ -45,21 +45,35 @@ def waiting_tokens(
     for task in network.tasks:  # writers come before readers
         reads = list(_channels(task, "read"))
         latest = max([after.get(name, 0) for name in reads], default=0) + late.get(task.name, 0)
-        begins = ends[task.name] - interval  # at the earliest: then it is through with the input before
         for name in reads:
             delay = latest - after.get(name, 0)
-            if delay <= 0 and int(times[name].read[-1]) - int(times[name].written[0]) <= interval:
-                continue
+            # at the earliest: then it is through with the input before, and with what comes before its first token
+            begins = ends[task.name] - interval + _until_first(task, name)
+            one, first = times[name], int(times[name].read[0])
+            if delay <= 0 and begins <= first and int(one.read[-1]) - int(one.written[0]) <= interval:
+                continue  # no input meets the next one there
             rooms = {
-                one: most_of_all(times[one], ends[before[one].name] - interval, begins, delay, interval)
-                for one in _way(network, name, before, interval)
+                fifo: most_of_all(times[fifo], ends[before[fifo].name] - interval, begins, delay, interval)
+                for fifo in _way(network, name, before, interval)
             }
             if rooms:
-                least = min(rooms, key=lambda one: rooms[one] * network.channels[one].bits)
+                least = min(rooms, key=lambda fifo: rooms[fifo] * network.channels[fifo].bits)
                 more = rooms[least] - times[least].high_water
                 found[least] = max(found.get(least, 0), more)
         after |= dict.fromkeys(_channels(task, "write"), latest)
     return found
+
+
+def _until_first(task: Task, name: str) -> int:
+    """Cycles from a task's first iteration to the one that reads the first token of a channel: of frames with places
+    around them, those before its first row."""
+    before = 0
+    for nest in task.nests:
+        for port in nest.ports:
+            if _is(port, "read") and task.channel(port.channel) == name:
+                return before + int(iterations_of(nest.in_slots(port.pattern), np.zeros(1, np.int64))[0]) * nest.ii
+        before += nest.latency
+    return before
 
 
 def most_of_all(times: ChannelTimes, written: int, read: int, delay: int, interval: int) -> int:
