@@ -158,6 +158,20 @@ class Graph:
         """The operation that computes a tensor."""
         return {operation.result: operation for operation in self.operations}
 
+    @cached_property
+    def slides(self) -> dict[SSAValue, Windows]:
+        """What makes windows of a tensor, by these."""
+        return {node.result: node for node in self.nodes if isinstance(node, Windows)}
+
+    @cached_property
+    def readers(self) -> dict[SSAValue, list[Node]]:
+        """The nodes that read each value that any reads, in order."""
+        found: dict[SSAValue, list[Node]] = {}
+        for node in self.nodes:
+            for value in dict.fromkeys(node.inputs):
+                found.setdefault(value, []).append(node)
+        return found
+
     @property
     def arguments(self) -> tuple[BlockArgument, ...]:
         return self.function.body.block.args

@@ -105,9 +105,8 @@ def _rank(value: SSAValue) -> int:
 
 def slides_before(graph: Graph, value: SSAValue) -> list[Windows]:
     """The slides that made a tensor from a frame, the last one first; none where it is no windows."""
-    makers = {one.result: one for one in graph.nodes if isinstance(one, Windows)}
     found: list[Windows] = []
-    while (maker := makers.get(value)) is not None:
+    while (maker := graph.slides.get(value)) is not None:
         found.append(maker)
         value = maker.source
     return found
@@ -130,5 +129,5 @@ def window_readers(graph: Graph, node: Windows) -> list[TensorOp]:
 
 
 def _behind(graph: Graph, node: Windows) -> list[Node]:
-    readers = [one for one in graph.nodes if node.result in one.inputs]
+    readers = graph.readers.get(node.result, [])
     return [*readers, *(further for one in readers if isinstance(one, Windows) for further in _behind(graph, one))]

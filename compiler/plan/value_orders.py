@@ -43,6 +43,9 @@ class ValueOrders:
     made: dict[SSAValue, ITensorType] = field(default_factory=dict[SSAValue, ITensorType])
     taken: dict[SSAValue, ITensorType] = field(default_factory=dict[SSAValue, ITensorType])
     """In which order the first operation that reads a value takes it."""
+    _slid: dict[SSAValue, tuple[ITensorType, ITensorType]] = field(
+        default_factory=dict[SSAValue, tuple[ITensorType, ITensorType]], repr=False
+    )
 
     def __post_init__(self) -> None:
         own = {node.result for node in self.nodes}
@@ -117,6 +120,11 @@ class ValueOrders:
         Several dims slide one after the other, so all these slides walk alike. Where readers have lanes along a dim, so
         many windows of it leave at once.
         """
+        if node.result not in self._slid:
+            self._slid[node.result] = self._slide(node)
+        return self._slid[node.result]
+
+    def _slide(self, node: Windows) -> tuple[ITensorType, ITensorType]:
         along, shape = chained_dims(self.graph, node), tensor_type(node.source).get_shape()
         made = tensor_type(node.result).get_shape()
         given = _rank_of_frame(self.graph, node)
