@@ -18,6 +18,8 @@ from penstock.dse.space.tiling import Choices, Params, Value
 
 State = dict[str, Value]
 _Key = tuple[Value, ...]
+_GAIN = 0.999
+"""Of the time between two inputs: what saves less is not looked at."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,13 @@ class Worth:
         self.most, self._evaluator, self._choices = most, evaluator, choices
         self._look, self._second = _first_look(evaluator), second
         self.seen: dict[_Key, Evaluation | PassedOver | None] = {}
+        self._left_out: set[_Key] = set()
         if second is not None:
             second.work_for(evaluator)
 
     @property
     def may_go_on(self) -> bool:
-        return len(self.seen) < self.most
+        return len(self.seen) + len(self._left_out) < self.most
 
     def evaluate(self, state: State, best: Evaluation | None = None) -> Evaluation | None:
         """The design of a state; None if it cannot be laid out, or if enough were tried.
@@ -73,6 +76,10 @@ class Worth:
             return None
         key = _key(state)
         if key not in self.seen and self.may_go_on:
+            if best is not None and self._gains_nothing(state, best):
+                self._left_out.add(key)
+                return None
+            self._left_out.discard(key)
             self.seen[key] = self._looked_at(key, state, best)
         found = self.seen.get(key)
         whole = isinstance(found, Evaluation) and found.timed
@@ -88,10 +95,10 @@ class Worth:
         second = self._second
         if second is None or not self.may_go_on or not second.takes_more:
             return
-        left = self._unknown(now, second)
+        left = self._unknown(now, second, best)
         share = left[(len(left) + 1) // 2 :][::-1]
         while len(share) < second.ENOUGH and (states := next(then, None)) is not None:
-            share += self._unknown(states, second)[::-1]
+            share += self._unknown(states, second, best)[::-1]
         second.look_at(share, best.params, rank_of(best))
 
     @property
@@ -106,9 +113,20 @@ class Worth:
         """What a closer look made of a setting."""
         self.seen[_key(found.params)] = found
 
-    def _unknown(self, states: Iterable[State], second: SecondProcess) -> list[tuple[_Key, State]]:
+    def _gains_nothing(self, state: State, best: Evaluation) -> bool:
+        """Whether operators alone take as long as the best does, where nothing but the time between inputs counts.
+
+        Most moves of many kernels change lanes of what is not the slowest, and need not be modelled to say so.
+        """
+        goal, space = best.goal, self._evaluator.space
+        if goal.objectives != ("throughput",) or not best.feasible:
+            return False
+        return space.fitting.quickest(space.settings(state), self._evaluator.may_use) > best.values[0] * _GAIN
+
+    def _unknown(self, states: Iterable[State], second: SecondProcess, best: Evaluation) -> list[tuple[_Key, State]]:
         keyed = [(_key(state), state) for state in states if self._is_open(state)]
-        return [(key, state) for key, state in keyed if key not in self.seen and second.said(key) is None]
+        unseen = [(key, state) for key, state in keyed if key not in self.seen and second.said(key) is None]
+        return [(key, state) for key, state in unseen if not self._gains_nothing(state, best)]
 
     def _is_open(self, state: Mapping[str, Value]) -> bool:
         return all(value in self._choices[name] for name, value in state.items())

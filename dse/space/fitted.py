@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.analysis.pairs import PAIRINGS
@@ -75,6 +76,7 @@ class Fitting:
     most_lanes: int | None
     _known: KnownLanes = field(default_factory=KnownLanes, compare=False, repr=False)
     _fitters: dict[Hashable, Fitter] = field(default_factory=dict[Hashable, Fitter], compare=False, repr=False)
+    _quickest: dict[Hashable, int] = field(default_factory=dict[Hashable, int], compare=False, repr=False)
 
     @cached_property
     def fitter(self) -> Fitter:
@@ -161,6 +163,21 @@ class Fitting:
         """The kernels of the fastest design within an allowance, as far as operators say; one lane each if none is."""
         fitter = self._fitter(settings, allowance.one, allowance.spilled)
         return fitter.kernels(self.walks(settings), allowance.whole, self.sizes(settings), allowance.changed)
+
+    def quickest(self, settings: FittedSetting, limits: Resources) -> int:
+        """The cycles of the slowest kernel of a setting's fastest design, as operators say: with less for these than
+        all of the limits, none is faster."""
+        meant = {name: value for name, value in settings.items() if name in self.choices or name == MULTIPLIERS}
+        key = (limits, *meant.items())
+        if key not in self._quickest:
+            sizes, kernels = (
+                self.sizes(settings),
+                self.kernels(settings, Allowance(limits, spilled=self.spills(settings))),
+            )
+            lanes = {op.layer: prod(kernels[op.layer].unroll) for op in self.graph.operations}
+            works = {op.layer: prod(self.fitter.trips(op, sizes)) for op in self.graph.operations}
+            self._quickest[key] = max(works[layer] // lanes[layer] for layer in lanes)
+        return self._quickest[key]
 
     def spills(self, settings: FittedSetting) -> bool:
         """Whether products of a few kernels may be built of LUTs: of pairs, and where no operators are mixed anyway."""

@@ -1,0 +1,47 @@
+"""What a search need not model: settings whose operators alone take as long as the best one does."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.search.worth import Worth
+from penstock.dse.space.fitted import FITTED
+from tests.compiler.designs import Dense, build_network
+
+LAYERS = (Dense(24, True, False), Dense(36, True, True), Dense(144, False, False))
+
+
+def evaluator(*objectives: str, limits: tuple[str, ...] = ("dsp<=60",)) -> Evaluator:
+    goal = Goal.of(objectives, limits)
+    return Evaluator.create(build_network("int8", None, 30, LAYERS, seed=4), "zcu104", goal=goal)
+
+
+@pytest.mark.parametrize("limits", [("dsp<=60",), ("dsp<=17", "lut<=9000")])
+def test_no_design_of_a_setting_is_quicker_than_its_operators_say(limits: tuple[str, ...]) -> None:
+    frames, draw = evaluator("throughput", limits=limits), Random(7)
+    choices, fitting = frames.space.choices, frames.space.fitting
+    paces: set[int] = set()
+    for _ in range(25):
+        setting = {name: draw.choice(values) for name, values in choices.items()} | {"allocation": FITTED}
+        quickest = fitting.quickest(frames.space.settings(setting), frames.may_use)
+        assert frames.assume(setting).figures.interval >= quickest
+        paces.add(quickest)
+    assert len(paces) > 1
+
+
+@pytest.mark.parametrize("objectives", [("throughput",), ("throughput", "resources")])
+def test_what_gains_nothing_is_left_out_where_only_the_time_between_inputs_counts(objectives: tuple[str, ...]) -> None:
+    """It counts among what was tried, or many such would make room for as many others that take time."""
+    frames = evaluator(*objectives, limits=("dsp<=8",))
+    worth = Worth(frames, frames.space.choices, 2, None)
+    best = worth.evaluate(frames.space.fitted_setting())
+    assert best is not None
+    slower = {**best.params, "favour.fc0": 200}
+    assert frames.space.fitting.quickest(frames.space.settings(slower), frames.may_use) > best.values[0]
+    assert (worth.evaluate(slower, best) is None) == (len(objectives) == 1)
+    assert len(worth.seen) == len(objectives)
+    assert not worth.may_go_on
