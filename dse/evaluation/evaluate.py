@@ -39,6 +39,7 @@ from penstock.dse.fifo import (
 )
 from penstock.dse.memory import allocate_whole, memory_luts
 from penstock.dse.memory.items import WHOLE_CHIP
+from penstock.dse.memory.result import Allocation
 from penstock.dse.partition.quick import DieCheck
 from penstock.dse.space.fitted import FITTED, SHARE, Allowance
 from penstock.dse.space.tasks import TaskSpace, written
@@ -52,7 +53,7 @@ _REMEMBERED = 1024
 _IN_MEMORIES = "with memories built otherwise"
 _WHERE_PATHS_MEET = 1 / 8
 """Of the bits of all memories: so much room is left to whole tensors in FIFOs before anything is simulated."""
-_SO_NEAR = 0.01
+_SO_NEAR, _LEAST = 0.01, 1e-6
 """To the least memories: what is chosen has them built anew, by the least."""
 _TIMES = "with times"
 E = TypeVar("E", Evaluation, "Evaluation | None")
@@ -217,7 +218,7 @@ class Evaluator:
         def model(allowance: Allowance) -> Evaluation:
             design = self.space.fitted(params, allowance)
             found = self._of_design(design, params, refuted)
-            if not may_fit_otherwise(found.figures, self.may_use, lambda: memory_luts(self.assembler.network(design))):
+            if not may_fit_otherwise(found.figures, self.may_use, lambda: memory_luts(self._network(found.design))):
                 return found
             meaning = self.meaning(design)
             key = (_IN_MEMORIES, meaning in refuted, meaning)
@@ -227,16 +228,26 @@ class Evaluator:
 
     def _in_memories(self, evaluation: Evaluation) -> Evaluation:
         """The same design with memories and FIFOs built of what there is more of, if it fits then."""
+        if (built := self._allocated(evaluation.design, {}, _SO_NEAR)) is None:
+            return evaluation
+        design = evaluation.design.with_placement({}, {name: use.kind for name, use in built.uses.items()}).allocated()
+        return self.counted(replace(evaluation, design=design), built.used(WHOLE_CHIP))
+
+    def _allocated(self, design: Design, kinds: Mapping[str, str], gap: float) -> Allocation | None:
+        """What a design's memories are built of, those in `kinds` as these say; None where there are not enough."""
+        network = self._network(design)
         try:
-            network = self.assembler.network(evaluation.design)
-            built = allocate_whole(network, self.assembler.library, self.may_use, {}, _SO_NEAR, explain=False)
+            return allocate_whole(network, self.assembler.library, self.may_use, kinds, gap, explain=False)
         except PenstockError as error:
             if error.code not in NO_MEMORY:
                 raise
-            return evaluation
-        kinds = {name: use.kind for name, use in built.uses.items()}
-        design = evaluation.design.with_placement({}, kinds).allocated()
-        return self.counted(replace(evaluation, design=design), built.used(WHOLE_CHIP))
+            return None
+
+    def _network(self, design: Design) -> TaskNetwork:
+        """The tasks and channels of a design; at hand for the one that was modelled last."""
+        if (latest := self.__dict__["_latest"]) is not None and latest[0] is design:
+            return latest[1].with_depths(design.fifo_depths)
+        return self.assembler.network(design)
 
     def counted(self, evaluation: Evaluation, resources: Resources) -> Evaluation:
         """The same with another count of what it takes."""
@@ -349,7 +360,7 @@ class Evaluator:
         network = self.assembler.network(design)
         free = timing.figures(network, bounded=False)
         depths, assumed = safe_depths(free.channels, design.prefetch_bits), False
-        declared = self.assembler.declared_depths(design)
+        declared, room = self.assembler.declared_depths(design), _WHERE_PATHS_MEET * self.may_use.memory_bits
         if design.fifo_depths or declared:
             known = {**depths, **declared}
             depths = given_depths(
@@ -360,10 +371,10 @@ class Evaluator:
             depths, assumed = equalised_depths(free.channels, slower, depths)
         elif self.goal.weighs_frames and not safe and len(network.groups) == 1:
             depths, assumed = roomy_or_slower(
-                free.channels, lambda: self._slower_channels(network, CONSERVATIVE), depths, _room(self.may_use)
+                free.channels, lambda: self._slower_channels(network, CONSERVATIVE), depths, room
             )
         elif not safe:
-            held = depths_where_paths_meet(free.channels, depths, _room(self.may_use))
+            held = depths_where_paths_meet(free.channels, depths, room)
             depths, assumed = held, held != depths
         depths = {**(single_blocks(free.channels) if self.goal.sizes_for_one else {}), **depths}
         figures = timing.with_area(free, network, depths)
@@ -376,25 +387,14 @@ class Evaluator:
         found = Evaluation(
             params, design, figures, shares, cost, self.goal, fullest, use, assumed=assumed, timed=False
         )  # fmt: skip
-        return self._as_recorded(found, network) if design.memories else found
+        return self._as_recorded(found) if design.memories else found
 
     def _slower_channels(self, network: TaskNetwork, equalisation: int) -> tuple[ChannelFigures, ...]:
         """When tokens pass where tasks are as slow as an equalisation says, by a model that is not asked for others."""
         timing: DesignModel = self.__dict__["_slower_timing"]
         return timing.figures(slower_tasks(network, equalisation), bounded=False).channels
 
-    def _as_recorded(self, evaluation: Evaluation, network: TaskNetwork) -> Evaluation:
+    def _as_recorded(self, evaluation: Evaluation) -> Evaluation:
         """With memories built as the record says, where all of them can be."""
-        kinds, library = evaluation.design.memories, self.assembler.library
-        try:
-            built = allocate_whole(network.with_depths(evaluation.design.fifo_depths), library, self.may_use, kinds)
-        except PenstockError as error:
-            if error.code not in NO_MEMORY:
-                raise
-            return evaluation
-        return self.counted(evaluation, built.used(WHOLE_CHIP))
-
-
-def _room(may_use: Resources) -> float:
-    """Bits that are left to whole tensors in FIFOs before anything is simulated."""
-    return _WHERE_PATHS_MEET * may_use.memory_bits
+        built = self._allocated(evaluation.design, evaluation.design.memories, _LEAST)
+        return evaluation if built is None else self.counted(evaluation, built.used(WHOLE_CHIP))

@@ -9,7 +9,7 @@ from penstock.dse.support.budgets import MOST_USUAL_TRIALS
 
 QUICKLY_MODELLED = 12
 """Kernels up to which a setting takes no time to look at."""
-_FEWEST, _MOST = 8, 64
+_FEWEST, _MOST, _OF_MANY = 8, 64, 4
 _OF_EACH_KERNEL = (WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED)
 
 
@@ -17,10 +17,10 @@ def usual_trials(choices: Choices, first: int, kernels: int) -> int:
     """As many as there are settings to begin with, and two for each open parameter of the model as a whole.
 
     Parameters of single kernels do not count: the descent has been through them. Of models with many kernels only a few
-    are added: each takes a second or two to model.
+    are added: each takes a second or two to model, and so do those that miss a limit before one is found.
     """
     if kernels > QUICKLY_MODELLED:
-        return min(MOST_USUAL_TRIALS // 2, first + _FEWEST)
+        return min(MOST_USUAL_TRIALS // 2, first + _OF_MANY)
     single = tuple(f"{kind}." for kind in _OF_EACH_KERNEL)
     open_to = [name for name, values in choices.items() if len(values) > 1 and not name.startswith(single)]
     return min(MOST_USUAL_TRIALS // 2, first + max(_FEWEST, min(_MOST, 2 * len(open_to))))
