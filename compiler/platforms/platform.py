@@ -110,7 +110,8 @@ class Platform:
         by_kind: dict[tuple[object, ...], list[ExternalMemory]] = {}
         for one in self.memories:
             by_kind.setdefault((one.kind, one.ports, one.port_gb_s, one.port_bits, one.gigabytes), []).append(one)
-        return tuple(max(by_kind.values(), key=lambda alike: sum(one.gb_s for one in alike), default=[]))
+        none: list[ExternalMemory] = []
+        return tuple(max(by_kind.values(), key=lambda alike: sum(one.gb_s for one in alike), default=none))
 
     @property
     def available(self) -> Resources:
