@@ -46,11 +46,20 @@ def roomy_or_slower(
     """The same, where tasks go at their own pace if FIFOs have `room` for that: else as the `slower` ones do.
 
     Those go no faster than the slowest, as all do in the long run. Where there is no room for that either, FIFOs are
-    as for one input: on a small device memory is worth more as lanes' banks. What loads fill is as the design says.
+    as for one input, but hold what waits for readers that are still with the input before; or as for one input alone:
+    on a small device memory is worth more as lanes' banks. What loads fill is as the design says.
     """
+    own = [channel for channel in channels if channel.kind == "stream" and channel.prefetch is None]
+
+    def has_room(found: Mapping[str, int]) -> bool:
+        return sum(found[channel.name] * channel.bits for channel in own) <= room
+
     for times in (lambda: channels, slower):
         found, doubtful = depths_back_to_back(channels, times(), depths)
-        if sum(found[c.name] * c.bits for c in channels if c.name in found and c.prefetch is None) <= room:
+        if has_room(found):
             return found, doubtful
     held = depths_where_paths_meet(channels, depths, room)
+    waiting = {c.name: max(held[c.name], c.high_water + c.waiting) for c in own if c.waiting}
+    if has_room({**held, **waiting}):
+        held |= waiting
     return held, held != depths

@@ -12,17 +12,19 @@ from torch import nn
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
+from penstock.compiler.platforms import Resources
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import STOPS, Goal
+from penstock.dse.fifo import roomy_or_slower
 from penstock.dse.rungs import FRAMES, steady_interval
 from penstock.dse.search.descent import descend
 from penstock.dse.search.explore import explore
 from penstock.dse.space.external import STRIPES
 from penstock.dse.space.tiling import TilingOptions
 from penstock.profiling.channel_times import ChannelTimes
-from penstock.profiling.model import DesignModel
+from penstock.profiling.model import ChannelFigures, DesignModel
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.simulated import simulate_design
 from penstock.profiling.waiting import most_of_all
@@ -116,6 +118,20 @@ def test_a_frame_waits_before_its_windows_for_a_layer_that_wants_it_all_at_once(
     assert found.figures.interval >= (1 - MARGIN) * simulated_interval(evaluator, found)
     deepest = max(found.figures.channels, key=lambda channel: channel.depth * channel.bits)
     assert deepest.depth * deepest.bits <= 8 * 128 * 8 * 8  # the frame, not the nine places of its windows
+
+
+def test_what_waits_for_the_input_before_has_room_where_a_designs_own_pace_has_none() -> None:
+    """A burst that costs much memory is no reason to let frames wait in front of their reader."""
+    area = Resources()
+    burst = ChannelFigures("burst", "stream", "a", "b", 2, 768, 9000, 5000, 20, area)
+    frame = ChannelFigures("frame", "stream", "b", "c", 2, 8, 1000, 30, 30, area, waiting=900)
+    safe = {"burst": 20, "frame": 30}
+    found, _ = roomy_or_slower((burst, frame), lambda: (burst, frame), safe, 20_000_000)
+    assert (found["burst"], found["frame"]) == (7502, 1000)
+    found, _ = roomy_or_slower((burst, frame), lambda: (burst, frame), safe, 1_000_000)
+    assert (found["burst"], found["frame"]) == (20, 930)
+    found, _ = roomy_or_slower((burst, frame), lambda: (burst, frame), safe, 20_000)
+    assert found == safe
 
 
 def test_a_fifo_beside_several_slow_tasks_holds_as_many_inputs_as_these() -> None:
