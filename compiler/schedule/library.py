@@ -41,6 +41,8 @@ class Operator:
     narrower: int = 0
     result_ns: float = 0.0
     """Nanoseconds into the stage in which the result of several stages is there; 0: it fills the last one."""
+    choice_ns: float = 0.0
+    """What follows `delay_ns` and may be in the next stage: the choice behind the comparison of a minimum."""
 
     @property
     def key(self) -> tuple[tuple[str, ...], int, int, str]:
@@ -310,6 +312,7 @@ def _operator(fields: Fields) -> Operator:
         lanes=fields.count("lanes", default=1),
         narrower=fields.count("narrower", default=0),
         result_ns=fields.number("result_ns", default=0.0),
+        choice_ns=fields.number("choice_ns", default=0.0),
     )
     fields.finish()
     if row.evidence not in _EVIDENCE:

@@ -99,7 +99,9 @@ class StepTiming:
             assert step.operator is not None
             row = step.operator
             if not row.latency:
-                return stage, used + row.delay_ns
+                used += row.delay_ns
+                behind = row.choice_ns > 0 and used + row.choice_ns > self.budget
+                return (stage + 1, row.choice_ns) if behind else (stage, used + row.choice_ns)
             return stage + self.library.stages(row), row.result_ns
         if step.kind == "read":
             return stage, used if rules is None else max(used, rules.token_ns)
