@@ -14,7 +14,7 @@ from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.fill import LANES, fill
 from penstock.dse.search.start import plan, starting_settings
 from penstock.dse.space import fitted
-from penstock.dse.space.external import PREFETCH, STRIPES
+from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fitted import SHARE, SHARES
 from penstock.dse.space.options import TilingOptions
 from penstock.dse.space.tiling import Value
@@ -103,24 +103,20 @@ def streaming() -> tuple[Evaluator, dict[str, Value]]:
 def test_where_many_banks_find_no_place_fewer_are_tried(
     monkeypatch: pytest.MonkeyPatch, streaming: tuple[Evaluator, dict[str, Value]]
 ) -> None:
-    """Words of many banks take wires between dies: the best design of fewer comes second, not one of fewer lanes."""
+    """Words of many banks take wires between dies: one of fewer comes second, as fast as the best with fewer."""
     evaluator, first = streaming
     most = int(first[STRIPES])
     assert most > 2
-    refused = list[Design]()
 
     def refuse_many(_network: TaskNetwork, _platform: object, _library: object, design: Design, **_: object) -> None:
         if design.stripes >= most:
-            refused.append(design)
             raise PenstockError(code="does-not-fit", what="short of wires", where="dies", hint="take fewer")
 
     monkeypatch.setattr(start, "place", refuse_many)
     monkeypatch.setattr(DiesHold, "excess", lambda _, one: float(one.design.stripes >= most))
     best, placed, *_ = starting_settings(evaluator)[0]
     assert best == first
-    assert refused
     assert int(placed[STRIPES]) in (most // 2, most // 4)
-    assert {**placed, STRIPES: most, PREFETCH: best[PREFETCH]} == best
     value = evaluator.evaluate(placed).values
     for stripes in (most // 2, most // 4):
         assert value <= evaluator.evaluate({**best, STRIPES: stripes}).values
