@@ -7,7 +7,12 @@ from fractions import Fraction
 
 
 def spread(moved: Sequence[int], banks: int) -> list[int]:
-    """The bank of every port: what moves most chooses first, each the bank that has least to do so far."""
+    """The bank of every port: each its own, in order, as far as there are some.
+
+    Else what moves most chooses first, each the bank that has least to do so far.
+    """
+    if len(moved) <= banks:
+        return list(range(len(moved)))
     loads, found = [0] * banks, [0] * len(moved)
     for port in sorted(range(len(moved)), key=lambda i: -moved[i]):
         bank = found[port] = min(range(banks), key=lambda b: loads[b])

@@ -43,8 +43,8 @@ def banks_of_bundles(ports: Sequence[TopPort], platform: Platform) -> dict[int, 
 def _banks_by_bundle(ports: Sequence[TopPort], platform: Platform) -> dict[int, str]:
     banks = [bank for memory in sorted(platform.memories, key=lambda m: -m.gb_s) for bank in _banks(memory, platform)]
     bundles = sorted({port.axi.bundle.data for port in ports})
-    if len(bundles) <= len(banks) or not banks:
-        return dict(zip(bundles, banks, strict=False))
+    if not banks:
+        return {}
     held = [sum(p.elements * p.scalar_bits for p in ports if p.axi.bundle.data == bundle) for bundle in bundles]
     return {bundle: banks[bank] for bundle, bank in zip(bundles, spread(held, len(banks)), strict=True)}
 
