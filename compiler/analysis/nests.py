@@ -40,7 +40,7 @@ class Place:
     parameter: str = ""
     """What a ROM holds."""
     elsewhere: tuple[Access, ...] = ()
-    """How other nests meet the same memory."""
+    """How other nests meet the same memory; of a block between two of them, how both do."""
 
     @property
     def is_own(self) -> bool:

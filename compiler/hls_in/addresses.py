@@ -17,16 +17,9 @@ from penstock.compiler.hls_in.dependence import pinned
 from penstock.compiler.hls_in.graph import KernelValue, LinearForm
 from penstock.compiler.hls_in.records import Pipeline, Straight
 from penstock.compiler.hls_in.storage import Counter, KernelArray
-from penstock.compiler.schedule.timing import Moment
+from penstock.compiler.schedule.library import OperatorLibrary, chains_seen
+from penstock.compiler.schedule.timing import CHOICE_NS, PRODUCT_STAGES, REMAINDER_STAGES, Moment
 
-_MAC_STAGES = 3
-_ADD = 0.9
-_FLATTENED = 1.1
-"""Nanoseconds until the counters of flattened loops are known: whether the inner one begins anew, and a choice."""
-_REMAINDER_STAGES = 3
-"""Of a remainder by a constant that is no power of two, beside one for each bit (urem in csynth's instances)."""
-_CHOICE = 1.2
-"""Nanoseconds of the choice of a bank behind it: a store is in the next cycle then."""
 _LUT_BITS = 10
 """The widest operand of a multiplier without DSPs; a constant counts with its sign."""
 
@@ -97,12 +90,14 @@ def _known_divisor(index: LinearForm, factor: int) -> int:
 
 class AddressPlanner:
     def __init__(
-        self, item: Pipeline | Straight, nodes: Iterable[KernelValue], budget: float, free: Iterable[KernelArray]
-    ) -> None:
+        self, item: Pipeline | Straight, nodes: Iterable[KernelValue], library: OperatorLibrary,
+        free: Iterable[KernelArray],
+    ) -> None:  # fmt: skip
         self.counters = item.counters if isinstance(item, Pipeline) else []
         self.position = {counter: i for i, counter in enumerate(self.counters)}
-        self.budget = budget
-        self.begin = _FLATTENED if len(self.counters) > 1 else 0.0
+        self.budget, rules = library.budget_ns, chains_seen(library)
+        self.adding = rules.address_ns
+        self.begin = rules.counters_ns if len(self.counters) > 1 else 0.0
         self.accesses = [
             n for n in nodes if n.op in ("load", "store") and n.array is not None and not n.array.registers
         ]
@@ -150,7 +145,7 @@ class AddressPlanner:
                 wide = sum(abs(f) // step * (c.trip - 1) for c, f in terms).bit_length()
                 self.remainders[terms, factor] = wide
                 bits = max(bits, wide)
-        return (bits + _REMAINDER_STAGES, _CHOICE) if bits else None
+        return (bits + REMAINDER_STAGES, CHOICE_NS) if bits else None
 
     def _address(self, node: KernelValue) -> _Part | None:
         array, index = _met(node)
@@ -230,7 +225,7 @@ class AddressPlanner:
             product, column = part.sum_of
             if product.multiplies and not before_dsp and self._together(product, column, part):
                 at, offset = max(self._when(product.part, made, True), self._when(column, made))
-                moment = at + (offset > self.begin + _ADD) + _MAC_STAGES, 0.0
+                moment = at + (offset > self.begin + self.adding) + PRODUCT_STAGES, 0.0
                 self._build(("mac", part.key))
             else:
                 moment = max(self._product(product, made), self._when(column, made))
@@ -269,7 +264,7 @@ class AddressPlanner:
 
     def _add(self, moment: Moment) -> Moment:
         at, offset = moment
-        return (at + 1, _ADD) if offset + _ADD > self.budget else (at, offset + _ADD)
+        return (at + 1, self.adding) if offset + self.adding > self.budget else (at, offset + self.adding)
 
     def _together(self, product: _Product, column: _Part, total: _Part) -> bool:
         """Whether a product and its addition become one DSP."""

@@ -13,7 +13,7 @@ from penstock.compiler.hls_in.addresses import AddressPlan
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.integers import width_of
 from penstock.compiler.hls_in.storage import KernelArray
-from penstock.compiler.schedule.library import Operator, OperatorLibrary, load_library
+from penstock.compiler.schedule.library import ChainRules, Operator, OperatorLibrary, chains_seen, load_library
 
 _NAMES = {
     "add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "div": "arith.divf", "fcompare": "arith.cmpf",
@@ -26,11 +26,6 @@ REAL = ("half", "float", "double")
 # ns at 32 bits of combinational operators, as schedules of the tool print them for this family
 _CHAINED = {"add": 0.88, "sub": 0.88, "compare": 0.85, "select": 0.35, "logic": 0.29, "not": 0.0, "and": 0.29,
             "or": 0.29, "xor": 0.29, "shl": 1.0, "shr": 1.0, "negate": 0.29, "abs": 0.0}  # fmt: skip
-_ADDRESS = 0.9
-_DATA = 1.24
-_TOKEN = 1.15
-"""With a store behind it, such loops are estimated at 2.39 ns."""
-_WRITE = 1.24
 _MULTIPLY = 2.1
 _INTO_SLICE = 1.05
 """What the first stage takes of a product that is added in its slice."""
@@ -61,6 +56,10 @@ class Delays:
     @cached_property
     def budget(self) -> float:
         return self.library.budget_ns
+
+    @cached_property
+    def chains(self) -> ChainRules:
+        return chains_seen(self.library)
 
     def row(self, node: KernelValue, quick: bool = False) -> Operator | None:
         """The operator of a floating-point node, a function, or a division of integers."""
@@ -120,7 +119,7 @@ class Delays:
         if node.op == "take":
             return max((at, offset), (self.library.read_stage, 0.0))
         if node.op == "put":
-            return (at + 1, 0.0) if offset >= _TOKEN else (at, offset)
+            return (at + 1, 0.0) if offset >= self.chains.token_ns else (at, offset)
         if node.op in ("load", "store"):
             return self._meet(node, at, offset)
         delay = _INTO_SLICE if node in self.summed else self._delay(node)
@@ -140,7 +139,8 @@ class Delays:
         at, offset = max((at, offset), (known, late))
         if access.op == "store":
             at, offset = max((at, offset), self.addresses.chosen.get(access, (0, 0.0)))
-        into = _ADDRESS if access.op == "load" else 0.0 if self._in_registers(access) else _WRITE
+        stored = 0.0 if self._in_registers(access) else self.chains.store_ns
+        into = self.chains.address_ns if access.op == "load" else stored
         return (at + 1, 0.0) if offset + into > self.budget else (at, offset)
 
     def leave(self, node: KernelValue, at: int, offset: float, quick: bool) -> tuple[int, float]:
@@ -154,10 +154,10 @@ class Delays:
             if node.array in self.kept:
                 return at, offset + _CHAINED["select"]
             if self._in_registers(node):
-                return at, offset + 1.0
-            return max((at + self.stages(node), _DATA), self.addresses.chosen.get(node, (0, 0.0)))
+                return at, offset + self.chains.register_ns
+            return max((at + self.stages(node), self.chains.word_ns), self.addresses.chosen.get(node, (0, 0.0)))
         if node.op == "take":
-            return at, _TOKEN
+            return at, self.chains.token_ns
         if node.op == "store" and node.array in self.kept:
             return at, offset
         if node.op == "store":

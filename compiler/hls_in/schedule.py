@@ -93,7 +93,7 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
         usual = max([usual, *(limit.ii for array, limit in ports.items() if array not in own)])
         free = {array for array in own if ports[array].ii > usual}
         limits += [limit for array, limit in ports.items() if array not in free] + _streams(nodes)
-    delays.addresses = AddressPlanner(item, nodes, delays.budget, free).plan()
+    delays.addresses = AddressPlanner(item, nodes, delays.library, free).plan()
     ii = max([target, *(limit.ii for limit in limits)])
     limits = [limit for limit in limits if limit.ii > 1]
     tight = [ring for latency, ring in rings if latency == ii]

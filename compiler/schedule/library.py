@@ -215,6 +215,13 @@ def load_library(name: str, clock_mhz: float) -> OperatorLibrary:
     return max(fast_enough, key=lambda t: t.period_ns)
 
 
+def chains_seen(library: OperatorLibrary) -> ChainRules:
+    """The library's own rules of chains; for a target that has none, those of the family that they were seen on."""
+    found = library.chains or next(one.chains for one in _all() if one.chains is not None)
+    assert found is not None
+    return found
+
+
 @cache
 def _all() -> tuple[OperatorLibrary, ...]:
     paths = sorted((f for f in _FOLDER.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)

@@ -63,6 +63,10 @@ class _Scheduler:
             users for place, users in self.memory_steps.items()
             if place.kind == "external" and len(users) > 1 and library.memory.own_modules
         ]  # fmt: skip
+        self.accesses = {
+            i: Access.of(_address(steps[i]), steps[i].shape, self.extents.most, writes=steps[i].kind == "store")
+            for memory, users in self.memory_steps.items() if memory.kind != "external" for i in users
+        }  # fmt: skip
         self.memories = self._memories()
         self.timing = self._timing()
         self.not_before = [library.read_stage if step.kind == "read" else 0 for step in steps]
@@ -315,7 +319,7 @@ class _Scheduler:
         found: dict[Place, tuple[MemoryUse, Geometry]] = {}
         for memory, users in self.memory_steps.items():
             if memory.kind != "external":
-                accesses = [*memory.elsewhere, *(self._access(self.steps[i]) for i in users)]
+                accesses = [*memory.elsewhere, *(self.accesses[i] for i in users)]
                 shape, cut = MemoryShape.of(memory.shape, type_bits(memory.dtype), accesses, rom=memory.kind == "rom")
                 found[memory] = build_memory(self.library, memory.name, shape), cut
         return found
@@ -323,12 +327,8 @@ class _Scheduler:
     def _timing(self) -> StepTiming:
         registers = frozenset(m for m, (use, _) in self.memories.items() if use.kind == "registers")
         cut = {memory: geometry for memory, (_, geometry) in self.memories.items()}
-        met = {i: self._access(self.steps[i]) for memory in cut for i in self.memory_steps[memory]}
         memories = NestMemories(frozenset(self.held), registers, cut)
-        return StepTiming(self.library, self.steps, memories, met, len(self.trips))
-
-    def _access(self, step: FlatStep) -> Access:
-        return Access.of(_address(step), step.shape, self.extents.most, writes=step.kind == "store")
+        return StepTiming(self.library, self.steps, memories, self.accesses, len(self.trips))
 
     def _logic(self, memories: tuple[MemoryUse, ...]) -> Resources:
         counters = sum((t - 1).bit_length() for t in self.extents.most)

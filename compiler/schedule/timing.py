@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from penstock.compiler.analysis.banks import Access, BankPlace, Geometry
+from penstock.compiler.analysis.banks import Access, BankPlace, Dim, Geometry
 from penstock.compiler.analysis.digits import signed_digits
 from penstock.compiler.analysis.nests import Place
 from penstock.compiler.schedule.flatten import FlatStep
@@ -20,13 +20,16 @@ from penstock.compiler.schedule.library import ChainRules, OperatorLibrary
 
 Moment = tuple[int, float]
 """A stage, and nanoseconds into it."""
+Found = tuple[BankPlace, Dim]
+"""Where an access is in a dim of a memory, and how that is cut."""
 _ADDERS = ("arith.addf", "arith.subf")
-_PRODUCT_STAGES = 3
+PRODUCT_STAGES = 3
 """Of an index times the words of the next dim with what is added, in one DSP slice."""
-_REMAINDER_STAGES = 3
-"""Of a remainder by a number of banks that is no power of two, beside one for each bit of the index."""
-_CHOICE_NS = 1.2
-"""Of the choice of a bank behind it."""
+REMAINDER_STAGES = 3
+"""Of a remainder by a number of banks that is no power of two, beside one for each bit of the index (urem in csynth's
+instances)."""
+CHOICE_NS = 1.2
+"""Of the choice of a bank behind it: a store is in the next stage then."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,8 @@ class StepTiming:
                 place = self.steps[index].target
                 if place is not None and place in memories.cut and place not in memories.registers:
                     cut = memories.cut[place]
-                    self._choose(index, access, cut)
-                    places = [(p, d.words) for p, d in zip(cut.place(access), cut.dims, strict=True) if d.words > 1]
+                    places = list(zip(cut.place(access), cut.dims, strict=True))
+                    self._choose(index, access, places)
                     self.ready[index], added = self._address(self.rules, places, begin)
                     if added:
                         self.added.add(index)
@@ -156,16 +159,16 @@ class StepTiming:
     def _fills(self, step: FlatStep) -> bool:
         return step.operator is not None and self.library.fills(step.operator)
 
-    def _address(self, rules: ChainRules, places: Sequence[tuple[BankPlace, int]], begin: float) -> tuple[Moment, bool]:
+    def _address(self, rules: ChainRules, places: Sequence[Found], begin: float) -> tuple[Moment, bool]:
         """When the word of an access is known: row by the words of the next dim, plus column, and so on. And whether
         its last part is added: not where its bits stand beside the others'."""
         at, added, moves = (0, 0.0), False, False
-        for place, words in places:
+        for place, words in ((place, dim.words) for place, dim in places if dim.words > 1):
             moving = place.word.constant is None or place.corner is not None
             if moves:
                 digits = signed_digits(words)
                 if digits > 2:
-                    at = at[0] + (at[1] > begin + rules.address_ns) + _PRODUCT_STAGES, 0.0
+                    at = at[0] + (at[1] > begin + rules.address_ns) + PRODUCT_STAGES, 0.0
                 elif digits == 2:
                     at = self._plus(at, rules.address_ns)
                 added = digits <= 2 and (moving or place.word.constant != 0)
@@ -176,14 +179,14 @@ class StepTiming:
             moves |= moving
         return at, added
 
-    def _choose(self, index: int, access: Access, cut: Geometry) -> None:
+    def _choose(self, index: int, access: Access, places: Sequence[Found]) -> None:
         """Banks that are no power of two, where the counters do not say alone which one is met."""
-        for place, dim in zip(cut.place(access), cut.dims, strict=True):
+        for place, dim in places:
             if place.corner is not None and dim.banks & (dim.banks - 1):
                 moves = [(abs(f), trip) for f, trip in zip(place.corner.factors, access.trips, strict=True) if f]
                 step = gcd(*(f for f, _ in moves))
                 bits = sum(f // step * (trip - 1) for f, trip in moves).bit_length()
-                at = bits + _REMAINDER_STAGES, _CHOICE_NS
+                at = bits + REMAINDER_STAGES, CHOICE_NS
                 self.chosen[index] = max(at, self.chosen.get(index, at))
 
     def _plus(self, at: Moment, delay: float) -> Moment:

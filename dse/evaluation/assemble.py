@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.analysis.nests import Place, PlaceKind, accesses_in
+from penstock.compiler.analysis.nests import Place, PlaceKind
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.plan.converter_nests import BLOCKS, PartNests, Process
+from penstock.compiler.plan.converter_nests import BLOCKS, Process
 from penstock.compiler.plan.names import block_name, channel_name, result_name, shared_port_name
 from penstock.compiler.plan.nests import build_part, fifo, memory, roms
 from penstock.compiler.plan.parts import Computing, Does, Loading, Part, Storing, channel_inside
@@ -174,7 +174,7 @@ class Assembler:
         ]
         sizes = [(f.name, prod(f.shape), type_bits(f.dtype)) for f in built.fifos]
         fifos = [TaskChannel(name, "stream", 2, lanes * bits, lanes=lanes) for name, lanes, bits in sizes]
-        return _Piece(tuple(tasks), None if built.block is None else _block(built.block, built), tuple(fifos))
+        return _Piece(tuple(tasks), None if built.block is None else _block(built.block), tuple(fifos))
 
     def _memories(self, does: Does) -> list[Place]:
         """Where the tensors of a part lie."""
@@ -211,6 +211,5 @@ def _output_channel(index: int) -> str:
     return channel_name(_PIECE, f"store_{index}")
 
 
-def _block(block: Place, built: PartNests) -> TaskChannel:
-    accesses = [access for process in built.processes for access in accesses_in(process.nest, block)]
-    return block_of(block.name, block.shape, type_bits(block.dtype), accesses, BLOCKS)
+def _block(block: Place) -> TaskChannel:
+    return block_of(block.name, block.shape, type_bits(block.dtype), block.elsewhere, BLOCKS)

@@ -30,7 +30,7 @@ def held(evaluator: Evaluator, choices: Choices, best: Evaluation, dies: DiesHol
         return []
     banks = min(int(best.params[STRIPES]), int(choices[STRIPES][-1]) // 2)
     for share in _SHARES:
-        if banks not in choices[STRIPES] or share not in choices[SHARE]:
+        if banks not in choices[STRIPES] or share not in choices.get(SHARE, ()):
             continue
         found = descend(evaluator, {**choices, STRIPES: (banks,), SHARE: (share,)})
         if found is not None and (kept := _of(found.timed, evaluator, choices, dies)):
