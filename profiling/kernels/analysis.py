@@ -122,7 +122,7 @@ def analyse_kernel(
     if report is not None:
         notes += doubts_of_synthesis(report, multiplications=sum(map(_multiplies, timed.schedules)))
     if kernel.axi:
-        notes.append("the start and burst overheads of m_axi ports are not in these cycles")
+        notes.append("of m_axi ports a load's usual 64 cycles are in these cycles, starts and bursts are not")
     return Analysis(
         kernel=path.name, top=top, part=part, clock_mhz=clock_mhz,
         latency=None if result.deadlock is not None else result.latency, interval=_interval(result, timed, rules),
