@@ -20,7 +20,7 @@ from penstock.compiler.schedule.library import ChainRules, OperatorLibrary
 
 Moment = tuple[int, float]
 """A stage, and nanoseconds into it."""
-Found = tuple[BankPlace, Dim]
+PlacedDim = tuple[BankPlace, Dim]
 """Where an access is in a dim of a memory, and how that is cut."""
 _ADDERS = ("arith.addf", "arith.subf")
 PRODUCT_STAGES = 3
@@ -159,7 +159,7 @@ class StepTiming:
     def _fills(self, step: FlatStep) -> bool:
         return step.operator is not None and self.library.fills(step.operator)
 
-    def _address(self, rules: ChainRules, places: Sequence[Found], begin: float) -> tuple[Moment, bool]:
+    def _address(self, rules: ChainRules, places: Sequence[PlacedDim], begin: float) -> tuple[Moment, bool]:
         """When the word of an access is known: row by the words of the next dim, plus column, and so on. And whether
         its last part is added: not where its bits stand beside the others'."""
         at, added, moves = (0, 0.0), False, False
@@ -179,7 +179,7 @@ class StepTiming:
             moves |= moving
         return at, added
 
-    def _choose(self, index: int, access: Access, places: Sequence[Found]) -> None:
+    def _choose(self, index: int, access: Access, places: Sequence[PlacedDim]) -> None:
         """Banks that are no power of two, where the counters do not say alone which one is met."""
         for place, dim in places:
             if place.corner is not None and dim.banks & (dim.banks - 1):
