@@ -151,11 +151,10 @@ class DesignModel:
     def _free(self, network: TaskNetwork) -> list[FreeTimeline]:
         """One for each kernel. Those of the network that was asked for last are at hand."""
         if self._latest is None or self._latest[0] is not network:
-            flushing, read_stage = self.library.flushing, self.library.read_stage
             free = [
                 FreeTimeline(
-                    part, flushing=flushing, read_stage=read_stage, platform=self.platform,
-                    clock_mhz=self.clock_mhz, memory=self._timelines,
+                    part, read_stage=self.library.read_stage, platform=self.platform, clock_mhz=self.clock_mhz,
+                    memory=self._timelines,
                 )
                 for part in network.groups
             ]  # fmt: skip

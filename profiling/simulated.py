@@ -117,7 +117,7 @@ def _phase(task: Task, schedule: NestSchedule, with_memory: bool) -> Phase:
         accesses.append(
             ChannelAccess(task.channel(port.channel), port.direction, handovers(port, schedule), port.stage, hold=hold)
         )
-    return Phase(_trips(schedule), schedule.ii, schedule.depth, tuple(accesses), schedule.name)
+    return Phase(_trips(schedule), schedule.ii, schedule.depth, tuple(accesses), schedule.name, schedule.flushes)
 
 
 def _widths(task: Task) -> list[int]:

@@ -128,8 +128,7 @@ class TaskRun:
 
 
 def work_of(
-    nests: Sequence[NestSchedule], ends: Ends, indices: tuple[Times, ...], *, share: float, flushing: bool,
-    read_stage: int,
+    nests: Sequence[NestSchedule], ends: Ends, indices: tuple[Times, ...], *, share: float, read_stage: int,
 ) -> Work:  # fmt: skip
     """`indices` are the tokens to look at by port of `ends`; `share` is cycles a bit of external traffic takes."""
     positions = {port: position for position, port in enumerate(ends.ports)}
@@ -142,7 +141,7 @@ def work_of(
         writes = [access for access, direction in accesses if direction == "write"]
         stage = next((p.stage for p in schedule.ports if p.direction == "write"), read_stage)
         latency = ceil(period * (schedule.slots - 1)) + schedule.depth
-        found.append(NestTimes(schedule, period, reads, writes, stage - read_stage if flushing else 0, latency))
+        found.append(NestTimes(schedule, period, reads, writes, stage - read_stage if schedule.flushes else 0, latency))
     read = dict.fromkeys(a.channel for n in found for a in n.reads)
     written = dict.fromkeys(a.channel for n in found for a in n.writes)
     busy = sum(n.latency + GAP for n in found) - GAP

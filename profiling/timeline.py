@@ -109,7 +109,6 @@ class FreeTimeline:
         self,
         network: TaskNetwork,
         *,
-        flushing: bool,
         read_stage: int,
         platform: Platform,
         clock_mhz: float,
@@ -118,7 +117,7 @@ class FreeTimeline:
         memory = memory or TimelineMemory()
         memory.make_room()
         self.network, self.memory = network, memory
-        self.flushing, self.read_stage = flushing, read_stage
+        self.read_stage = read_stage
         self.platform, self.clock_mhz = platform, clock_mhz
         ends = {task.name: memory.ends_of(task) for task in network.tasks}
         self.samples = sample_tokens(network, ends, memory.samples)
@@ -139,9 +138,7 @@ class FreeTimeline:
         key = (id(task.nests), share, *map(id, indices))
         found = self.memory.work.get(key)
         if found is None:
-            work = work_of(
-                task.nests, ends, indices, share=share, flushing=self.flushing, read_stage=self.read_stage
-            )  # fmt: skip
+            work = work_of(task.nests, ends, indices, share=share, read_stage=self.read_stage)
             found = self.memory.work[key] = (work, task.nests)
             self.memory.grow(work.bytes)
         return found[0]

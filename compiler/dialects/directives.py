@@ -189,14 +189,30 @@ class _Numbers(ParametrizedAttribute):
 
 @irdl_attr_definition
 class PipelineAttr(_Numbers):
-    """The initiation interval that a nest is to reach: `#directive.pipeline<ii: 1>`."""
+    """The initiation interval that a nest is to reach: `#directive.pipeline<ii: 1>`, or `<ii: 1, flushes>` where what
+    has entered goes on while the next iteration waits for input."""
 
     name = "directive.pipeline"
     ii: IntAttr
+    flushes: IntAttr
 
     @staticmethod
-    def of(ii: int) -> PipelineAttr:
-        return PipelineAttr(IntAttr(ii))
+    def of(ii: int, *, flushes: bool = False) -> PipelineAttr:
+        return PipelineAttr(IntAttr(ii), IntAttr(int(flushes)))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            parser.parse_keyword("ii")
+            parser.parse_punctuation(":")
+            ii, flushes = IntAttr(parser.parse_integer()), parser.parse_optional_punctuation(",") is not None
+            if flushes:
+                parser.parse_keyword("flushes")
+        return [ii, IntAttr(int(flushes))]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"ii: {self.ii.data}" + (", flushes" if self.flushes.data else ""))
 
     def verify(self) -> None:
         if self.ii.data < 1:

@@ -113,6 +113,7 @@ class Functions(PragmaWalk):
             True,
             where(function[1]),
             function[1][1],
+            flushes=asked.flushes,
         )
         self.graph, self.memories, self.items = graph, memories, items
         return made

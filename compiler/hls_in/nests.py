@@ -236,6 +236,7 @@ class Nests(Functions):
         made = Pipeline(
             "_".join(names), counters, self.graph, target or 1, asked is not None, where(chain[0][1]), chain[-1][1][1],
             sunk=self.sunk, directive=shown(asked.where) if asked is not None else "", apart=self.apart,
+            flushes=asked is not None and asked.flushes,
         )  # fmt: skip
         self.sunk = outside
         self.graph, self.memories, self.items, self.path = graph, memories, items, path

@@ -43,6 +43,11 @@ class Pragma:
     def where(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
+    @property
+    def flushes(self) -> bool:
+        """Of a pipeline: whether it is asked to go on with what has entered while its next iteration waits."""
+        return self.options.get("style", "").lower() in ("flp", "frp") or "enable_flush" in self.options
+
     def number(self, key: str, constants: Constants) -> int | None:
         """An option's integer: a literal, a constant or macro by its name, or what is computed of such."""
         text = self.options.get(key)

@@ -37,6 +37,8 @@ class Pipeline:
     carried: list[CarriedVariable] = field(default_factory=list[CarriedVariable])
     directive: str = ""
     """Where its pipelining is asked for."""
+    flushes: bool = False
+    """What has entered is asked to go on while the next iteration waits for input."""
     apart: dict[KernelArray, int] = field(default_factory=dict[KernelArray, int])
     """As `KernelArray.apart`, where a pragma in the nest says so."""
 

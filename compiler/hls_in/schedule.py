@@ -48,6 +48,8 @@ class ScheduledPipeline:
     there: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
     """The cycle at whose end each value is there."""
     addresses: AddressPlan = field(default_factory=AddressPlan)
+    flushes: bool = False
+    """What has entered goes on while the next iteration waits for input."""
 
     @property
     def limit(self) -> IiLimit | None:
@@ -109,7 +111,10 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     placer = place(0)
     if tight and placer.depth > ii:
         placer = _as_short(placer, place, len(nodes))
-    return ScheduledPipeline(ii, placer.depth, limits, placer.units, placer.starts, placer.there, delays.addresses)
+    return ScheduledPipeline(
+        ii, placer.depth, limits, placer.units, placer.starts, placer.there, delays.addresses,
+        isinstance(item, Pipeline) and item.flushes,
+    )  # fmt: skip
 
 
 def _as_short(least: Placer, place: Callable[[int], Placer], most: int) -> Placer:

@@ -188,7 +188,7 @@ class RegionTiming:
         if isinstance(item, Straight):
             return Phase((1,), 1, found.depth, accesses, name="straight")
         trips = tuple(c.trip for c in item.counters) or (1,)
-        return Phase(trips, found.ii, found.depth, accesses, name=item.name)
+        return Phase(trips, found.ii, found.depth, accesses, item.name, found.flushes)
 
     # tasks at the same time
 

@@ -70,6 +70,8 @@ class ControlCost:
     lut_per_counter_bit: int
     ff: int
     ff_per_counter_bit: int
+    lut_per_flushing_stage: int
+    ff_per_flushing_stage: int
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,9 @@ class OperatorLibrary:
     read_stage: int
     write_in_last_stage: bool
     flushing: bool
+    """Whether every pipeline goes on with what has entered while its next iteration waits for input."""
+    flushing_alone: bool
+    """Whether those of II 1 are asked to, where they read streams and no external memory."""
     block_entry: int | None
     """Cycles that a loop over blocks takes around each run of the pipeline inside it; None: they are one pipeline."""
     control: ControlCost
@@ -241,9 +246,15 @@ def parse_library(text: str, where: str) -> OperatorLibrary:
         read_stage=fields.count("read_stage"),
         write_in_last_stage=fields.flag("write_in_last_stage"),
         flushing=fields.flag("flushing"),
+        flushing_alone=fields.flag("flushing_alone"),
         block_entry=fields.count("block_entry") if fields.has("block_entry") else None,
         control=ControlCost(
-            **{k: control.count(k) for k in ("lut", "lut_per_counter_bit", "ff", "ff_per_counter_bit")}
+            lut=control.count("lut"),
+            lut_per_counter_bit=control.count("lut_per_counter_bit"),
+            ff=control.count("ff"),
+            ff_per_counter_bit=control.count("ff_per_counter_bit"),
+            lut_per_flushing_stage=control.count("lut_per_flushing_stage"),
+            ff_per_flushing_stage=control.count("ff_per_flushing_stage"),
         ),
         memory=MemoryRules(
             load_latency=memory.count("load_latency", at_least=1),

@@ -96,6 +96,7 @@ class _Scheduler:
                     self.start[index] = depth - 1
                     self.end[index] = (depth - 1, 0.0)
         memories = tuple(use for memory, (use, _) in self.memories.items() if memory.is_own)
+        flushes = self._flushes(ii)
         return NestSchedule(
             name=self.facts.name,
             iterations=prod(self.trips),
@@ -108,8 +109,9 @@ class _Scheduler:
             ),
             ports=self._ports(),
             memories=memories,
-            logic=self._logic(memories),
+            logic=self._logic(memories, depth if flushes else 0),
             block_entry=self.library.block_entry if self.facts.block_loops else None,
+            flushes=flushes,
         )
 
     # -- time
@@ -330,13 +332,21 @@ class _Scheduler:
         memories = NestMemories(frozenset(self.held), registers, cut)
         return StepTiming(self.library, self.steps, memories, self.accesses, len(self.trips))
 
-    def _logic(self, memories: tuple[MemoryUse, ...]) -> Resources:
+    def _flushes(self, ii: int) -> bool:
+        """Whether its pipeline goes on with what has entered while the next iteration waits for a token."""
+        if self.library.flushing or not self.library.flushing_alone or ii > 1 or prod(self.trips) == 1:
+            return self.library.flushing
+        outside = any(step.target is not None and step.target.kind == "external" for step in self.steps)
+        return not outside and any(step.kind == "read" for step in self.steps)
+
+    def _logic(self, memories: tuple[MemoryUse, ...], flushing: int) -> Resources:
+        """`flushing` are the stages of a pipeline that flushes."""
         counters = sum((t - 1).bit_length() for t in self.extents.most)
         control = self.library.control
         parts = [
             Resources(
-                lut=control.lut + control.lut_per_counter_bit * counters,
-                ff=control.ff + control.ff_per_counter_bit * counters,
+                lut=control.lut + control.lut_per_counter_bit * counters + control.lut_per_flushing_stage * flushing,
+                ff=control.ff + control.ff_per_counter_bit * counters + control.ff_per_flushing_stage * flushing,
             )
         ]
         last_use = [0] * len(self.steps)

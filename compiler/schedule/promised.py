@@ -17,5 +17,5 @@ def as_promised(schedule: NestSchedule, body: Injected, library: OperatorLibrary
     reason = f"II = {body.ii}: the contract of {body.name}, written in {IN_WORDS[body.language]}"
     return replace(
         schedule, ii=body.ii, bounds=(Bound("pipeline", body.ii, reason),), depth=body.depth, stages=(), ports=ports,
-        memories=(), logic=Resources(body.lut, body.ff, body.dsp, body.bram18),
+        memories=(), logic=Resources(body.lut, body.ff, body.dsp, body.bram18), flushes=library.flushing,
     )  # fmt: skip

@@ -70,6 +70,8 @@ class NestSchedule:
     block_entry: int | None = None
     """Cycles between the end of a run of the pipeline over one block and its run over the next one; None: all blocks
     are one run."""
+    flushes: bool = False
+    """What has entered goes on while the next iteration waits for input; else the pipeline stops whole."""
 
     @property
     def blocks(self) -> int:

@@ -59,7 +59,7 @@ def _due(row: int, m: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
         return list(range(m[row + at.STARTS], m[row + at.STARTS_END], at.START_SIZE))
     h = m[row + at.PHASE]
     ports = [int(q) for q in range(m[h + at.PORTS], m[h + at.PORTS_END], at.PORT_SIZE)]
-    behind = [q for q in ports if m[at.FLUSHING] and m[q + at.FLAGS] & at.BACK]
+    behind = [q for q in ports if m[h + at.FLUSHES] and m[q + at.FLAGS] & at.BACK]
     now = min((int(m[q + at.NEXT]) for q in ports if q not in behind), default=at.FAR)
     due = [q for q in ports if q not in behind and m[q + at.NEXT] == now < at.FAR]
     due += [q for q in behind if m[q + at.QUEUED] or m[q + at.NEXT] < min(at.FAR, now + m[q + at.LATER])]

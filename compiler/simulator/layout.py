@@ -19,7 +19,6 @@ TOKEN, SLOT, TAKE, FILL, LOAD, STORE, SIMPLE, BACK = 1, 2, 4, 8, 16, 32, 64, 128
 # the beginning of the memory; NEAR, FAR_BACK: the process that was last found not to be where it was (recurrence.py);
 # WORK: events and turns gone through one by one, which is what a run takes; MOST_WORK: when it is given up
 (
-    FLUSHING,
     START_GAP,
     FRAMES,
     PROCESSES,
@@ -31,7 +30,7 @@ TOKEN, SLOT, TAKE, FILL, LOAD, STORE, SIMPLE, BACK = 1, 2, 4, 8, 16, 32, 64, 128
     WORK,
     MOST_WORK,
     HEADER,
-) = range(12)
+) = range(11)
 
 # a process; MODE is 0 between phases, 1 inside one, 2 when all is done; RISE, TURN: how far it went on (recurrence.py)
 (
@@ -39,9 +38,10 @@ TOKEN, SLOT, TAKE, FILL, LOAD, STORE, SIMPLE, BACK = 1, 2, 4, 8, 16, 32, 64, 128
     STARTS, STARTS_END, WAKES, WAKES_END, TIMES, LOG_AT, LOGGED, READY, RISE, TURN, PROCESS_SIZE,
 ) = range(21)  # fmt: skip
 
-# a phase; MOMENTS_AT: where freezes are noted until the front has got there; ONE_CLOCK: its pipeline stalls whole, or
-# what is behind its front can never be held up (which ORDERED channels allow)
-PORTS, PORTS_END, LENGTH, DELAY, MOMENTS_AT, MEMBERS, ORDERED, ONE_CLOCK, PHASE_SIZE = range(9)
+# a phase; FLUSHES: what is behind its front goes on while that waits; MOMENTS_AT: where freezes are noted until the
+# front has got there; ONE_CLOCK: its pipeline stalls whole, or what is behind its front can never be held up (which
+# ORDERED channels allow)
+PORTS, PORTS_END, LENGTH, DELAY, MOMENTS_AT, MEMBERS, ORDERED, ONE_CLOCK, FLUSHES, PHASE_SIZE = range(10)
 
 # a port; LATER: stages behind the front; SHIFT: how long after NEXT it is met, where all is known when the front is
 # left; NEXT: when it is met next, in the phase's own time; SLOTS: what it claims in a run; the last five: its turn

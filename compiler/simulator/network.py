@@ -47,6 +47,8 @@ class Phase:
     depth: int
     accesses: tuple[ChannelAccess, ...] = ()
     name: str = ""
+    flushes: bool | None = None
+    """Whether what has entered goes on while the next iteration waits for input; None: as the rules say."""
 
     @property
     def iterations(self) -> int:

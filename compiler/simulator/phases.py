@@ -65,10 +65,10 @@ def begin(p: int, m: Words, rings: Words, log: Words) -> bool:
     m[p + at.OFFSET] = start
     m[p + at.BUBBLES] = m[p + at.FROZEN] = m[p + at.KNOWN_FROZEN] = m[p + at.MOMENTS] = 0
     m[p + at.MODE] = 1
-    m[h + at.ONE_CLOCK] = m[at.FLUSHING] == 0 or never_held_up(h, m)
+    m[h + at.ONE_CLOCK] = m[h + at.FLUSHES] == 0 or never_held_up(h, m)
     for q in range(m[h + at.PORTS], m[h + at.PORTS_END], at.PORT_SIZE):
         m[q + at.SHIFT] = (
-            m[q + at.LATER] if m[at.FLUSHING] > 0 and m[h + at.ONE_CLOCK] > 0 and m[q + at.FLAGS] & at.BACK else 0
+            m[q + at.LATER] if m[h + at.FLUSHES] > 0 and m[h + at.ONE_CLOCK] > 0 and m[q + at.FLAGS] & at.BACK else 0
         )
         reset_port(q, m)
         m[q + at.QUEUED] = 0

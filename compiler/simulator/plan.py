@@ -95,8 +95,7 @@ class _Planner:
             self.written_by[link.writer].append(i)
         rows = self._rows(len(self.index), at.PROCESS_SIZE)
         first, last = at.PROCESSES, at.PROCESSES_END
-        self._set(0, {at.FLUSHING: self.rules.flushing, at.START_GAP: self.rules.start_gap,
-                      at.NEAR: rows[0], at.FAR_BACK: rows[0],
+        self._set(0, {at.START_GAP: self.rules.start_gap, at.NEAR: rows[0], at.FAR_BACK: rows[0],
                       first: rows[0], last: rows[-1] + at.PROCESS_SIZE})  # fmt: skip
         for link in self.links:
             self._set(link.address, {at.WRITER: rows[link.writer], at.READER: rows[link.reader]})
@@ -215,7 +214,8 @@ class _Planner:
         moments, _ = self._list([0] * (4 * entries + 2))
         ordered = all(met.count(a.channel) == 1 and a.channel not in self.ports for a, _, f, _ in wanted if f & at.BACK)
         self._set(row, {at.PORTS: begin, at.PORTS_END: begin + len(rows) * at.PORT_SIZE, at.LENGTH: phase.length,
-                        at.DELAY: delay, at.MEMBERS: members, at.MOMENTS_AT: moments, at.ORDERED: ordered})  # fmt: skip
+                        at.DELAY: delay, at.MEMBERS: members, at.MOMENTS_AT: moments, at.ORDERED: ordered,
+                        at.FLUSHES: self.rules.flushing if phase.flushes is None else phase.flushes})  # fmt: skip
 
     def _target(self, number: int, port: int, access: ChannelAccess) -> None:
         name, reads = access.channel, access.direction == "read"

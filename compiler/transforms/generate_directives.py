@@ -88,7 +88,7 @@ class _Builder:
                 case stream.BufferOp() | stream.RomOp() | stream.BlocksOp():
                     self.memory(op)
                 case nest.NestOp():
-                    op.attributes[directives.PIPELINE] = PipelineAttr.of(self.interval(op))
+                    op.attributes[directives.PIPELINE] = self.pipeline(op)
                 case _:
                     pass
         latency = self.library.memory.external_load_latency
@@ -108,14 +108,15 @@ class _Builder:
         choices = [use.kind for use in fifo_choices(self.library, name, kind.depth.data, bits, lanes)]
         return _decided(name, self.kinds.get(name), choices)
 
-    def interval(self, op: nest.NestOp) -> int:
+    def pipeline(self, op: nest.NestOp) -> PipelineAttr:
         """What the schedule finds reachable; the ideal where the library does not know an operator."""
         try:
-            return schedule_nest(op, self.library).ii
+            found = schedule_nest(op, self.library)
         except PenstockError as error:
             if error.code != _UNKNOWN:
                 raise
-            return 1
+            return PipelineAttr.of(1)
+        return PipelineAttr.of(found.ii, flushes=found.flushes)
 
     def memory(self, op: MemoryDeclaration) -> None:
         accesses, rom = accesses_of(op.result), isinstance(op, stream.RomOp)

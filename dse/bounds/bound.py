@@ -40,7 +40,7 @@ FAR_ABOVE = 0.25
 """From where on a gap is more likely the bound's than the design's."""
 _LEFT_OUT = {
     OPERATORS: "control, converters and deeper pipelines, of which small designs mostly consist",
-    OVERLAP: "that tokens pass in bursts, that pipelines stand still while their input does, and their further stages",
+    OVERLAP: "that tokens pass in bursts, that some pipelines wait as a whole for input, and their further stages",
     CHAIN: "every kernel's iterations, and operators that are slower than the fastest",
     PORTS: "what is computed before and after a tensor passes",
     MEMORY: "what is computed before and after tensors pass",

@@ -20,7 +20,6 @@ from penstock.compiler.transforms.pad_dims import Dims
 from penstock.dse.lanes.binding import paired_dims
 from penstock.dse.lanes.costs import KnownLanes, LaneCosts
 from penstock.dse.lanes.factors import Lanes, pareto_lanes
-from penstock.dse.lanes.intervals import spread_out
 from penstock.dse.lanes.keeping_up import PacedKernel
 from penstock.dse.lanes.mixing import Changeable, Changes, changes_towards, row_of, slowest_running_sum
 from penstock.dse.lanes.neighbours import leader_of, shared_dims
@@ -353,7 +352,7 @@ class Fitter:
             tile = tuple(lcm(made.tile[dims[d]], unroll[d]) for d in rank)
             order = tuple(sorted(rank, key=lambda d: made.order.index(dims[d])))
             kernels[op.layer] = KernelDesign(tile, unroll, order, self.weights.at(op.layer), bindings)
-        return spread_out(kernels, self.graph, lambda op: self.trips(op, sizes), self.fixed)
+        return kernels
 
     def _block(
         self, op: TensorOp, parts: Sequence[int], unroll: Sequence[int], walk: KernelWalk

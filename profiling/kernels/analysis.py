@@ -14,12 +14,11 @@ from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.records import Pipeline, Straight
 from penstock.compiler.hls_in.storage import KernelStream
 from penstock.compiler.hls_in.timed import Timed, time_kernel
-from penstock.compiler.simulator import VITIS, Network, Rules, Simulation, Simulator, simulate
+from penstock.compiler.simulator import VITIS, Network, Simulation, Simulator, simulate
 from penstock.profiling.kernels.from_reports import Reported
 from penstock.profiling.kernels.unused import unused_directives
 from penstock.profiling.vitis.doubts import doubts_of_synthesis
 from penstock.profiling.vitis.report_folder import read_report_folder
-from penstock.profiling.vitis.retime import rules_of
 
 FAMILIES = {"xcu": "vitis-ultrascale-plus", "xczu": "vitis-ultrascale-plus", "xcvu": "vitis-ultrascale-plus"}
 """Operator tables by how a part's name begins."""
@@ -111,21 +110,20 @@ def analyse_kernel(
     delays = delays_of(part, clock_mhz)
     kernel = read_kernel(path, top)
     report = read_report_folder(reports, top) if reports is not None else None
-    rules, odd = rules_of(report) if report is not None else (VITIS, ())
     reported = Reported(report) if report is not None else None
     timed = time_kernel(kernel, delays, reported)
-    result = simulate(timed.design, rules)
+    result = simulate(timed.design, VITIS)
     loops = tuple(_loops(timed, path.name, reported))
-    fifos, shrunk = fifos_of(timed, rules)
+    fifos, shrunk = fifos_of(timed)
     area = area_of(timed, delays)
-    notes = [*kernel.notes, *(reported.notes() if reported is not None else ()), *odd]
+    notes = [*kernel.notes, *(reported.notes() if reported is not None else ())]
     if report is not None:
         notes += doubts_of_synthesis(report, multiplications=sum(map(_multiplies, timed.schedules)))
     if kernel.axi:
         notes.append("of m_axi ports a load's usual 64 cycles are in these cycles, starts and bursts are not")
     return Analysis(
         kernel=path.name, top=top, part=part, clock_mhz=clock_mhz,
-        latency=None if result.deadlock is not None else result.latency, interval=_interval(result, timed, rules),
+        latency=None if result.deadlock is not None else result.latency, interval=_interval(result, timed),
         evidence="simulated", schedule=_rests_on(loops),
         deadlock=str(result.deadlock) if result.deadlock is not None else None,
         latency_with_needed_depths=shrunk, saved_bits=sum(fifo.saved_bits for fifo in fifos),
@@ -151,12 +149,12 @@ def _multiplies(item: Pipeline | Straight) -> int:
     return sum(node.op == "mul" and not any(arg.constant for arg in node.args) for node in item.graph.nodes)
 
 
-def _interval(result: Simulation, timed: Timed, rules: Rules) -> int | None:
+def _interval(result: Simulation, timed: Timed) -> int | None:
     if result.deadlock is not None:
         return None
     if not isinstance(timed.design, Network):
         return result.latency + 1
-    return simulate(timed.design, rules, frames=2).interval
+    return simulate(timed.design, VITIS, frames=2).interval
 
 
 def _rests_on(loops: tuple[LoopLine, ...]) -> Literal["modelled", "csynth", "mixed"]:
@@ -196,7 +194,7 @@ def _tasks(result: Simulation) -> list[TaskLine]:
     ]
 
 
-def fifos_of(timed: Timed, rules: Rules) -> tuple[tuple[FifoLine, ...], int | None]:
+def fifos_of(timed: Timed) -> tuple[tuple[FifoLine, ...], int | None]:
     """Each FIFO's depth and what it needs, and the latency with all of these."""
     if not isinstance(timed.design, Network):
         return (), None
@@ -204,7 +202,7 @@ def fifos_of(timed: Timed, rules: Rules) -> tuple[tuple[FifoLine, ...], int | No
     own = {c.name: c for c in network.channels if c.kind == "fifo"}
     if not own:
         return (), None
-    simulator = Simulator(network, rules)
+    simulator = Simulator(network, VITIS)
     free = simulator.run(dict.fromkeys(own))
     if free.deadlock is not None:
         return (), None

@@ -193,7 +193,7 @@ class _Fixer:
 
         Nor do they hold more then, unless it is faster with that.
         """
-        lines, _ = fifos_of(current.timed, VITIS)
+        lines, _ = fifos_of(current.timed)
         needed: dict[tuple[str, str, str], tuple[int, int]] = {}
         for line in lines:
             streams = current.timed.channels[line.name]

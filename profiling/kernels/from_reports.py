@@ -30,7 +30,8 @@ class Reported:
         self.taken.add(item)
         figures = reported_figures(loop)
         assert figures is not None
-        return replace(planned, ii=figures[0], depth=figures[1])
+        flushes = planned.flushes if loop.style is None else loop.style != "stp"
+        return replace(planned, ii=figures[0], depth=figures[1], flushes=flushes)
 
     def notes(self) -> Iterator[str]:
         for item in self._lacking:

@@ -144,7 +144,8 @@ def _phase(fields: Fields) -> Phase:
     ii = fields.count("ii", at_least=1) if pipelined else depth
     accesses = [_access(item, "read", trips) for item in fields.tables("reads")]
     accesses += [_access(item, "write", trips) for item in fields.tables("writes")]
-    return Phase(trips, ii, depth, tuple(accesses), fields.text("name") if fields.has("name") else "")
+    name = fields.text("name") if fields.has("name") else ""
+    return Phase(trips, ii, depth, tuple(accesses), name, fields.flag("flushes") if fields.has("flushes") else None)
 
 
 def _access(fields: Fields, direction: Direction, trips: tuple[int, ...]) -> ChannelAccess:

@@ -65,6 +65,8 @@ def _phase(phase: Phase) -> dict[str, Any]:
         "reads": [_access(one) for one in phase.accesses if one.direction == "read"],
         "writes": [_access(one) for one in phase.accesses if one.direction == "write"],
     }
+    if phase.flushes is not None:
+        found["flushes"] = phase.flushes
     return {**found, "name": phase.name} if phase.name else found
 
 

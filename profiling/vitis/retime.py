@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from penstock.compiler.evidence import Evidence
-from penstock.compiler.simulator import VITIS, Network, Phase, Rules, SimulatedProcess
+from penstock.compiler.simulator import Network, Phase, SimulatedProcess
 from penstock.profiling.vitis.records import CountSpan, ReportedLoop, SynthesisReport
 
 
@@ -61,15 +61,6 @@ def retime(network: Network, report: SynthesisReport) -> Retimed:
     depths = reported_depths(network, report)
     changed = replace(network, processes=tuple(processes)).with_depths(depths)
     return Retimed(changed, tuple(phases), tuple(kept), depths)
-
-
-def rules_of(report: SynthesisReport) -> tuple[Rules, tuple[str, ...]]:
-    """How pipelines wait, by the styles that the report names, and what is not as it says."""
-    styles = {loop.style for loop in report.loops if loop.pipelined}
-    flushing = bool(styles) and styles <= {"flp", "frp"}
-    mixed = not flushing and bool(styles & {"flp", "frp"})
-    notes = ("some pipelines flush (flp, frp) and others stop whole: all are simulated as stopping",) if mixed else ()
-    return replace(VITIS, name="vitis-flushing", flushing=True) if flushing else VITIS, notes
 
 
 def own_loops(report: SynthesisReport, function: str) -> list[ReportedLoop]:
@@ -123,7 +114,8 @@ def timed_phase(phase: Phase, loop: ReportedLoop | None) -> Phase:
     if figures is None:
         return phase
     accesses = tuple(replace(access, stage=None) for access in phase.accesses)
-    return replace(phase, ii=figures[0], depth=figures[1], accesses=accesses)
+    flushes = phase.flushes if loop is None or loop.style is None else loop.style != "stp"
+    return replace(phase, ii=figures[0], depth=figures[1], accesses=accesses, flushes=flushes)
 
 
 def _described(process: SimulatedProcess, loops: Iterable[ReportedLoop | None] | None) -> list[PhaseTiming]:

@@ -52,6 +52,7 @@ def memories(lowered: Lowered, task: str) -> dict[str, stream.BufferOp | stream.
         StorageAttr.of("bram", "ram_s2p"),
         FifoAttr.of("srl"),
         PipelineAttr.of(6),
+        PipelineAttr.of(1, flushes=True),
         CarriedAttr.of(24),
         AxiAttr.of(bundle=1, bits=512, depth=64, burst=16, outstanding=8),
     ],

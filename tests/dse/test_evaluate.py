@@ -33,6 +33,7 @@ from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.timeline import FreeTimeline
 from tests.compiler.designs import Dense, build_network, designs, networks
 from tests.profiling.model_profiler import model_design
+from tests.profiling.steppers import flushed
 from tests.transforms.test_pad_dims import lanes, of_body, tiled
 
 
@@ -143,7 +144,7 @@ def test_chosen_depths_never_deadlock_and_cost_no_time(data: st.DataObject):
     network = evaluator.assembler.network(evaluation.design)
     endless = {n: 10**6 for n, c in network.channels.items() if c.kind == "stream"}
     board, clock = evaluator.platform, 250.0
-    free = FreeTimeline(network, flushing=False, read_stage=1, platform=board, clock_mhz=clock)
+    free = FreeTimeline(network, read_stage=1, platform=board, clock_mhz=clock)
     chosen, unbounded = free.bounded(network), free.bounded(network.with_depths(endless))
     assert chosen.latency == unbounded.latency
     figures = model_design(network, evaluator.platform, 250.0)
@@ -162,11 +163,10 @@ def test_chosen_depths_never_deadlock_whatever_the_real_times_are(data: st.DataO
         replace(task, nests=tuple(replace(n, ii=data.draw(st.integers(1, 9)), depth=n.depth) for n in task.nests))
         for task in network.tasks
     ]
-    for flushing in (False, True):
-        other = replace(network, tasks=tuple(tasks))
-        timeline = FreeTimeline(
-            other, flushing=flushing, read_stage=1, platform=evaluator.platform, clock_mhz=250.0
-        ).bounded(other)
+    drawn = replace(network, tasks=tuple(tasks))
+    for other in (drawn, flushed(drawn)):
+        free = FreeTimeline(other, read_stage=1, platform=evaluator.platform, clock_mhz=250.0)
+        timeline = free.bounded(other)
         assert timeline.latency >= max(timeline.busy.values())
 
 

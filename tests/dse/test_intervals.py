@@ -1,4 +1,4 @@
-"""Kernels of one number a row: their iterations are as far apart as the numbers come, so that few rows wait."""
+"""Kernels of one number a row hold none back: they flush, or have an interval that a design record asks for."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import lower, prepare
 from penstock.compiler.pipeline.verify import make_inputs, verify_levels
 from penstock.compiler.program import Program
-from penstock.compiler.schedule import load_library
+from penstock.compiler.schedule import NestSchedule, load_library
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
-from penstock.dse.lanes.intervals import spread_out
 from tests.compiler.test_hls import emitted
 from tests.schedule.gemms import OPEN, VITIS_300, gemm_schedule
 
 MODEL = f"{Path(__file__).parent / 'normed.py'}:model"
 FACTORS, SCALED, ROWS = "norm.rsqrt", "norm.mul_2", 48
 WIDE = 128
+APART = 16
+"""Cycles between two numbers, nearly enough."""
 
 
 @cache
@@ -48,45 +49,35 @@ def found(interval: int | None = None) -> Evaluation:
     return evaluator().tightened(start)
 
 
+def made(evaluation: Evaluation) -> NestSchedule:
+    """The nest that makes factors."""
+    tasks = evaluator().assembler.network(evaluation.design).tasks
+    (nest,) = (nest for task in tasks if task.layer == FACTORS for nest in task.nests)
+    return nest
+
+
 def waiting(evaluation: Evaluation) -> int:
     """Bits of the FIFO in which a row waits for its factor."""
     into = [c for c in evaluation.figures.channels if c.reader == SCALED.replace(".", "_") and c.tokens > ROWS]
     return max(c.bits * evaluation.design.fifo_depths[c.name] for c in into)
 
 
-def test_only_what_makes_one_number_a_row_is_spread_out() -> None:
-    kernels = found().design.kernels
-    total = kernels["norm.sum"]
-    assert total.tile[0] // total.unroll[0] > 1, "several rows are summed in turn, and leave together"
-    assert {name: k.interval for name, k in kernels.items() if k.interval > 1} == {FACTORS: WIDE // total.unroll[1]}
-
-
-@pytest.mark.parametrize(("rows", "interval"), [(4, WIDE), (8, WIDE), (16, WIDE // 16), (48, WIDE // 48)])
-def test_of_many_that_leave_together_a_few_times_a_run_all_are_done_in_the_time_of_one(
-    rows: int, interval: int
-) -> None:
-    graph = evaluator().space.graph
-    kernels = {
-        op.layer: KernelDesign(op.trips, (1,) * len(op.trips), tuple(range(len(op.trips)))) for op in graph.operations
-    }
-    kernels["norm.sum"] = KernelDesign((rows, WIDE), (1, 1), (0, 1))
-    assert spread_out(kernels, graph, lambda op: op.trips)[FACTORS].interval == interval
-    assert spread_out(kernels, graph, lambda op: op.trips, {FACTORS})[FACTORS].interval == 1, "decided by hand"
-
-
-def test_fewer_rows_wait_and_the_run_is_no_longer() -> None:
-    assert waiting(found()) * 2 < waiting(found(1))
-    assert found().figures.latency <= found(1).figures.latency
+def test_what_flushes_holds_no_more_rows_back_than_what_takes_them_apart() -> None:
+    assert all(k.interval == 1 for k in found().design.kernels.values())
+    assert made(found()).flushes
+    assert not made(found(APART)).flushes
+    assert waiting(found()) <= waiting(found(APART))
+    assert found().figures.latency <= found(APART).figures.latency
 
 
 def test_such_a_design_computes_what_the_model_does_and_says_so_in_its_c(tmp_path: Path) -> None:
-    lowered = lower(program(), found().design)
+    lowered = lower(program(), found(APART).design)
     for comparison in verify_levels(lowered, make_inputs(lowered, random_sets=1)):
         assert comparison.equal, comparison
-    (made,) = (n for t in evaluator().assembler.network(found().design).tasks if t.layer == FACTORS for n in t.nests)
     text = (emitted(lowered, tmp_path) / "hls/penstock_top.cpp").read_text()
-    assert made.ii > 1
-    assert f"#pragma HLS PIPELINE II={made.ii}" in text
+    assert made(found(APART)).ii > 1
+    assert f"#pragma HLS PIPELINE II={made(found(APART)).ii}\n" in text
+    assert "#pragma HLS PIPELINE II=1 style=flp\n" in text
 
 
 @pytest.mark.parametrize(("interval", "ii"), [(1, 1), (3, 3), (4000, None)])

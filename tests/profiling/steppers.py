@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from penstock.compiler.dialects.nest import GuardAttr, Term
 from penstock.compiler.platforms import Resources
@@ -32,6 +33,12 @@ def nest(
         inside *= trip if loop >= block_loops else 1
     bounds = (Bound("pipeline", ii, f"II = {ii}: given"),)
     return NestSchedule(name, iterations, inside, ii, bounds, depth, (), tuple(ports), (), Resources())
+
+
+def flushed(net: TaskNetwork) -> TaskNetwork:
+    """The same, where pipelines go on with what has entered while their next iteration waits."""
+    tasks = [replace(task, nests=tuple([replace(n, flushes=True) for n in task.nests])) for task in net.tasks]
+    return replace(net, tasks=tuple(tasks))
 
 
 def network(nests: Sequence[NestSchedule], depths: dict[str, int], blocks: Sequence[str] = ()) -> TaskNetwork:

@@ -16,12 +16,13 @@ from penstock.profiling import timeline as timelines
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.timeline import FreeTimeline, Timeline
-from tests.profiling.steppers import Stuck, nest, network, port, step_through
+from tests.profiling.steppers import Stuck, flushed, nest, network, port, step_through
 
 
 def times(net: TaskNetwork, *, flushing: bool = False, bounded: bool = True, seen: bool = False) -> Timeline:
     board = load_platform("ecp5-85k")
-    free = FreeTimeline(net, flushing=flushing, read_stage=0, platform=board, clock_mhz=100.0)
+    net = flushed(net) if flushing else net
+    free = FreeTimeline(net, read_stage=0, platform=board, clock_mhz=100.0)
     return free.bounded(net, seen=seen) if bounded else free.result()
 
 

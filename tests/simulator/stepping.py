@@ -128,9 +128,8 @@ class Machine:
         if cycle < self.wait_until:
             return True
         phase, acts = self.plans[self.position]
-        moved = self._flush(phase, acts, before, board, depths) if self.rules.flushing else self._stall(
-            phase, acts, before, board, depths
-        )  # fmt: skip
+        move = self._flush if self._flushes(phase) else self._stall
+        moved = move(phase, acts, before, board, depths)
         if self._over(phase):
             self.position += 1
             self.running = False
@@ -161,8 +160,11 @@ class Machine:
                     return False
         return True
 
+    def _flushes(self, phase: Phase) -> bool:
+        return self.rules.flushing if phase.flushes is None else phase.flushes
+
     def _over(self, phase: Phase) -> bool:
-        if self.rules.flushing:
+        if self._flushes(phase):
             return self.front >= (phase.iterations - 1) * phase.ii + self.last_front + 1 and not self.inside
         return self.clock == phase.length
 

@@ -62,11 +62,23 @@ def check(network: Network, rules: Rules, depths: dict[str, int | None], frames:
     return result
 
 
-def check_seeds(rules: Rules, seeds: range) -> list[bool]:
+def of_all_kinds(network: Network, seed: int) -> Network:
+    """Some pipelines flush, some stop, and some wait as the rules say."""
+    random = Random(seed)
+    return replace(
+        network,
+        processes=tuple(
+            replace(p, phases=tuple(replace(f, flushes=random.choice([None, False, True])) for f in p.phases))
+            for p in network.processes
+        ),
+    )
+
+
+def check_seeds(rules: Rules, seeds: range, *, mixed: bool = False) -> list[bool]:
     """Whether each run ended in a deadlock."""
     verdicts: list[bool] = []
     for seed in seeds:
-        network = draw_network(seed)
+        network = of_all_kinds(draw_network(seed), seed) if mixed else draw_network(seed)
         for depths in depth_settings(network, seed):
             verdicts.append(check(network, rules, depths, 1 + seed % 2).deadlock is not None)
     return verdicts
@@ -76,6 +88,11 @@ def check_seeds(rules: Rules, seeds: range) -> list[bool]:
 def test_random_networks_agree_cycle_for_cycle(rules: Rules):
     verdicts = check_seeds(rules, range(20))
     assert 0 < sum(verdicts) < len(verdicts) / 2, "some of them deadlock, most do not"
+
+
+@pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)
+def test_networks_whose_pipelines_wait_each_in_its_way_agree_too(rules: Rules):
+    check_seeds(rules, range(7000, 7020), mixed=True)
 
 
 def without_trace(result: Simulation) -> Simulation:
@@ -134,7 +151,7 @@ def test_a_run_without_depths_may_be_given_up(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("part", range(5))
 @pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)
 def test_five_hundred_random_networks_agree_cycle_for_cycle(rules: Rules, part: int):
-    check_seeds(rules, range(1000 + 100 * part, 1100 + 100 * part))
+    check_seeds(rules, range(1000 + 100 * part, 1100 + 100 * part), mixed=part % 2 == 1)
 
 
 @pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.compiler.simulator import VITIS
+from penstock.compiler.simulator import Phase
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
 from penstock.profiling.vitis.doubts import doubts_of_link, doubts_of_synthesis
 from penstock.profiling.vitis.records import SynthesisReport
-from penstock.profiling.vitis.retime import rules_of
+from penstock.profiling.vitis.retime import timed_phase
 from penstock.profiling.vitis.schedule_rpt import read_schedule, with_schedules
 from penstock.profiling.vitis.values import most, span
 from penstock.profiling.vitis.xclbin_info import read_xclbin_info
@@ -117,11 +117,10 @@ def test_pipelines_that_flush_are_simulated_as_such() -> None:
         loops = [replace(report.loops[0], kind=kind, pipelined=True) for kind in kinds]
         return replace(report, loops=tuple(loops))
 
-    assert rules_of(report) == (VITIS, ())
-    assert rules_of(styled("loop flp", "frp"))[0].flushing
-    rules, notes = rules_of(styled("loop flp", "loop stp"))
-    assert not rules.flushing
-    assert "stopping" in notes[0]
+    phases = (Phase((10,), 1, 5), Phase((10,), 1, 5, flushes=True))
+    for kind, found in (("yes", [None, True]), ("loop flp", [True, True]), ("frp", [True, True]), ("stp", [False] * 2)):
+        loop = styled(kind).loops[0]
+        assert [timed_phase(phase, loop).flushes for phase in phases] == found, kind
 
 
 def test_reports_that_cannot_be_true() -> None:

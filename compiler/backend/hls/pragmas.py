@@ -24,7 +24,9 @@ def lanes_in_parallel(name: str) -> str:
 
 
 def pipeline(op: NestOp) -> str:
-    return f"#pragma HLS PIPELINE II={pipeline_of(op).ii.data}"
+    """A pipeline that flushes does so as `flp` does it: without, the tool stops all of it while input is late."""
+    found = pipeline_of(op)
+    return f"#pragma HLS PIPELINE II={found.ii.data}" + (" style=flp" if found.flushes.data else "")
 
 
 def memory(op: stream.BufferOp | stream.RomOp | stream.BlocksOp, name: str) -> list[str]:

@@ -16,7 +16,7 @@ builtin.module {
     }
     stream.task "unpack_x" of "unpack.x" group 0 {
       %line = stream.buffer "line" {directive.banks = #directive.banks<complete 4, complete 2 word 2>, directive.storage = #directive.storage<registers, any>} : memref<4x4xi8>
-      nest.nest "pass" <w0: 2, w1: 2, w2: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
+      nest.nest "pass" <w0: 2, w1: 2, w2: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1, flushes>} {
         %1 = nest.read %load_x__unpack_x when <d0 eq 0, d1 eq 0, d2 eq 0> : !stream.stream<vector<4x4xi8>, depth: 2> -> vector<4x4xi8>
         nest.store %1 to %line at (d0, d1, d2) -> (0, 0) when <d0 eq 0, d1 eq 0, d2 eq 0> : vector<4x4xi8> to memref<4x4xi8>
         %2 = nest.load %line at (d0, d1, d2) -> (((d0 * 2) + d2), (d1 * 2)) : memref<4x4xi8> -> vector<1x2xi8>
@@ -27,7 +27,7 @@ builtin.module {
       %keep = stream.buffer "keep_0" {directive.banks = #directive.banks<none, whole 2>, directive.storage = #directive.storage<registers, any>} : memref<1x2xi8>
       %fc0_weight = stream.rom "rom_1" of "fc0.weight" {directive.banks = #directive.banks<word 3, word 2>, directive.storage = #directive.storage<lutram, rom_1p>} : memref<6x4xi8>
       %acc = stream.buffer "acc" {directive.banks = #directive.banks<none, word 3>, directive.storage = #directive.storage<lutram, ram_s2p>, directive.carried = #directive.carried<distance: 4>} : memref<2x6xi32>
-      nest.nest "compute" <t0: 2, p2: 2, p0: 2, p1: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
+      nest.nest "compute" <t0: 2, p2: 2, p0: 2, p1: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1, flushes>} {
         %3 = nest.read %unpack_x__fc0 when <d3 eq 0> : !stream.stream<vector<1x2xi8>, depth: 2> -> vector<1x2xi8>
         %4 = nest.load %keep at (d0, d1, d2, d3) -> (0, 0) : memref<1x2xi8> -> vector<1x2xi8>
         %5 = nest.select %3 else %4 when <d3 eq 0> : vector<1x2xi8>
@@ -58,7 +58,7 @@ builtin.module {
       }
     }
     stream.task "convert_fc0_write" of "convert.fc0" group 0 {
-      nest.nest "write" <s0: 2, w1: 2, w2: 2> block_loops 1 attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
+      nest.nest "write" <s0: 2, w1: 2, w2: 2> block_loops 1 attributes {directive.pipeline = #directive.pipeline<ii: 1, flushes>} {
         %19 = nest.read %fc0__convert_fc0 : !stream.stream<vector<1x3xi32>, depth: 2> -> vector<1x3xi32>
         nest.store %19 to %convert_fc0_block at (d0, d1, d2) -> (d1, (d2 * 3)) : vector<1x3xi32> to !stream.blocks<memref<2x6xi32>, count: 2>
       }
@@ -71,7 +71,7 @@ builtin.module {
     }
     stream.task "fc0_relu" of "fc0.relu" group 0 {
       %fc0_bias = stream.rom "rom_1" of "fc0.bias" {directive.banks = #directive.banks<word 2>, directive.storage = #directive.storage<lutram, rom_1p>} : memref<6xi32>
-      nest.nest "compute" <t0: 2, p1: 3, p0: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
+      nest.nest "compute" <t0: 2, p1: 3, p0: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1, flushes>} {
         %21 = nest.read %convert_fc0__fc0_relu : !stream.stream<vector<1x2xi32>, depth: 2> -> vector<1x2xi32>
         %22 = nest.load %fc0_bias at (d0, d1, d2) -> ((d1 * 2)) : memref<6xi32> -> vector<2xi32>
         %23 = nest.map %21, %22 lanes [(d0, d1) -> (d0, d1), (d0, d1) -> (d1)] : vector<1x2xi32>, vector<2xi32> -> vector<1x2xi8> {
@@ -89,7 +89,7 @@ builtin.module {
     }
     stream.task "pack_0" of "pack.0" group 0 {
       %line_1 = stream.buffer "line" {directive.banks = #directive.banks<complete 2, whole 2>, directive.storage = #directive.storage<registers, any>} : memref<2x2xi8>
-      nest.nest "pass" <w0: 2, w1: 3, w2: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
+      nest.nest "pass" <w0: 2, w1: 3, w2: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1, flushes>} {
         %26 = nest.read %fc0_relu__pack : !stream.stream<vector<1x2xi8>, depth: 2> -> vector<1x2xi8>
         nest.store %26 to %line_1 at (d0, d1, d2) -> (d2, 0) : vector<1x2xi8> to memref<2x2xi8>
         %27 = nest.load %line_1 at (d0, d1, d2) -> (0, 0) when <d2 eq 1> : memref<2x2xi8> -> vector<2x2xi8>

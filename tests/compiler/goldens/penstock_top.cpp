@@ -54,7 +54,7 @@ static void unpack_x(
     for (int w0 = 0; w0 < 2; ++w0) {
         for (int w1 = 0; w1 < 2; ++w1) {
             unpack_x_pass_w2: for (int w2 = 0; w2 < 2; ++w2) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
                 hls::vector<int8_t, 16> in0 = {};
                 if (w0 == 0 && w1 == 0 && w2 == 0) {
                     in0 = load_x__unpack_x.read();
@@ -97,7 +97,7 @@ static void fc0(
         for (int p2 = 0; p2 < 2; ++p2) {
             for (int p0 = 0; p0 < 2; ++p0) {
                 fc0_compute_p1: for (int p1 = 0; p1 < 2; ++p1) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
 #pragma HLS DEPENDENCE variable=acc type=inter direction=RAW distance=4 true
                     hls::vector<int8_t, 2> in0 = {};
                     if (p1 == 0) {
@@ -164,7 +164,7 @@ static void convert_fc0_write(
         hls::write_lock<convert_fc0_block_t> convert_fc0_block_now(convert_fc0_block);
         for (int w1 = 0; w1 < 2; ++w1) {
             convert_fc0_write_write_w2: for (int w2 = 0; w2 < 2; ++w2) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
                 const hls::vector<int32_t, 3> in0 = fc0__convert_fc0.read();
                 for (int l1 = 0; l1 < 3; ++l1) {
 #pragma HLS UNROLL
@@ -210,7 +210,7 @@ static void fc0_relu(
     for (int t0 = 0; t0 < 2; ++t0) {
         for (int p1 = 0; p1 < 3; ++p1) {
             fc0_relu_compute_p0: for (int p0 = 0; p0 < 2; ++p0) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
                 const hls::vector<int32_t, 2> in0 = convert_fc0__fc0_relu.read();
                 const int32_t shift0 = 5;
                 hls::vector<int8_t, 2> y0;
@@ -239,7 +239,7 @@ static void pack_0(
     for (int w0 = 0; w0 < 2; ++w0) {
         for (int w1 = 0; w1 < 3; ++w1) {
             pack_0_pass_w2: for (int w2 = 0; w2 < 2; ++w2) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
                 const hls::vector<int8_t, 2> in0 = fc0_relu__pack_0.read();
                 for (int l1 = 0; l1 < 2; ++l1) {
 #pragma HLS UNROLL

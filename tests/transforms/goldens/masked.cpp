@@ -6,7 +6,7 @@ void body(
     for (int t1 = 0; t1 < 2; ++t1) {
         for (int p0 = 0; p0 < 3; ++p0) {
             body_compute_p1: for (int p1 = 0; p1 < 2; ++p1) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
                 const hls::vector<float, 2> in0 = unpack_x__body.read();
                 bool within0[2];
 #pragma HLS ARRAY_PARTITION variable=within0 complete dim=0

@@ -50,7 +50,7 @@ static void unpack_x(
 #pragma HLS ARRAY_PARTITION variable=line complete dim=2
     for (int w0 = 0; w0 < 2; ++w0) {
         unpack_x_pass_w1: for (int w1 = 0; w1 < 2; ++w1) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
             hls::vector<int8_t, 8> in0 = {};
             if (w0 == 0 && w1 == 0) {
                 in0 = load_x__unpack_x.read();
@@ -91,7 +91,7 @@ static void fc0(
     for (int p2 = 0; p2 < 2; ++p2) {
         for (int p0 = 0; p0 < 2; ++p0) {
             fc0_compute_p1: for (int p1 = 0; p1 < 2; ++p1) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
 #pragma HLS DEPENDENCE variable=acc type=inter direction=RAW distance=4 true
                 hls::vector<int8_t, 2> in0 = {};
                 if (p1 == 0) {
@@ -161,7 +161,7 @@ static void convert_fc0(
     for (int w0 = 0; w0 < 2; ++w0) {
         for (int w1 = 0; w1 < 2; ++w1) {
             convert_fc0_pass_w2: for (int w2 = 0; w2 < 3; ++w2) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
                 hls::vector<int32_t, 3> in0 = {};
                 if (w2 == 0) {
                     in0 = fc0__convert_fc0.read();
@@ -186,7 +186,7 @@ static void fc0_relu(hls::stream<int32_t> &convert_fc0__fc0_relu, hls::stream<in
 #pragma HLS BIND_STORAGE variable=fc0_relu__fc0_bias type=rom_1p impl=lutram
     for (int p0 = 0; p0 < 2; ++p0) {
         fc0_relu_compute_p1: for (int p1 = 0; p1 < 6; ++p1) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
             const int32_t in0 = convert_fc0__fc0_relu.read();
             const int32_t shift0 = 5;
             const int32_t sum0 = pk::add(in0, fc0_relu__fc0_bias[p1]);
@@ -207,7 +207,7 @@ static void pack_0(hls::stream<int8_t> &fc0_relu__pack_0, hls::stream<hls::vecto
     for (int w0 = 0; w0 < 2; ++w0) {
         for (int w1 = 0; w1 < 3; ++w1) {
             pack_0_pass_w2: for (int w2 = 0; w2 < 2; ++w2) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
                 const int8_t in0 = fc0_relu__pack_0.read();
                 line[0][w2] = in0;
                 hls::vector<int8_t, 2> value0 = {};

@@ -49,7 +49,7 @@ static void unpack_x(
 #pragma HLS ARRAY_PARTITION variable=line complete dim=1
 #pragma HLS ARRAY_PARTITION variable=line complete dim=2
     unpack_x_pass_w0: for (int w0 = 0; w0 < 2; ++w0) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
         hls::vector<float, 8> in0 = {};
         if (w0 == 0) {
             in0 = load_x__unpack_x.read();
@@ -194,7 +194,7 @@ static void convert_fc0(
     for (int w0 = 0; w0 < 2; ++w0) {
         for (int w1 = 0; w1 < 2; ++w1) {
             convert_fc0_pass_w2: for (int w2 = 0; w2 < 3; ++w2) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
                 hls::vector<float, 6> in0 = {};
                 if (w0 == 0 && w2 == 0) {
                     in0 = fc0__convert_fc0.read();
@@ -222,7 +222,7 @@ static void fc0_relu(hls::stream<float> &convert_fc0__fc0_relu, hls::stream<floa
 #pragma HLS BIND_STORAGE variable=fc0_relu__fc0_bias type=rom_1p impl=lutram
     for (int p0 = 0; p0 < 2; ++p0) {
         fc0_relu_compute_p1: for (int p1 = 0; p1 < 6; ++p1) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
             const float in0 = convert_fc0__fc0_relu.read();
             const float sum0 = in0 + fc0_relu__fc0_bias[p1];
             const float y0 = pk::maximum(sum0, 0.0f);
@@ -240,7 +240,7 @@ static void pack_0(hls::stream<float> &fc0_relu__pack_0, hls::stream<hls::vector
     for (int w0 = 0; w0 < 2; ++w0) {
         for (int w1 = 0; w1 < 3; ++w1) {
             pack_0_pass_w2: for (int w2 = 0; w2 < 2; ++w2) {
-#pragma HLS PIPELINE II=1
+#pragma HLS PIPELINE II=1 style=flp
                 const float in0 = fc0_relu__pack_0.read();
                 line[0][w2] = in0;
                 hls::vector<float, 2> value0 = {};

@@ -16,7 +16,7 @@ builtin.module {
     stream.task "input_windows0" of "input.windows0" group 0 {
       %line = stream.buffer "line_0" {directive.banks = #directive.banks<none, none>, directive.storage = #directive.storage<lutram, ram_s2p>, directive.carried = #directive.carried<distance: 5>} : memref<1x5xf32>
       %line_1 = stream.buffer "line_1" {directive.banks = #directive.banks<none, none>, directive.storage = #directive.storage<lutram, ram_s2p>, directive.carried = #directive.carried<distance: 5>} : memref<1x5xf32>
-      nest.nest "slide" <at: 7, w0: 5> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
+      nest.nest "slide" <at: 7, w0: 5> attributes {directive.pipeline = #directive.pipeline<ii: 1, flushes>} {
         %1 = nest.read %load_input__input_windows0 when <d0 ge 1, d0 le 5> : !stream.stream<vector<1x1xf32>, depth: 2> -> vector<1x1xf32>
         %2 = nest.constant 0.000000e+00 : f32 -> vector<1x1xf32>
         %3 = nest.select %1 else %2 when <d0 ge 1, d0 le 5> : vector<1x1xf32>
@@ -31,7 +31,7 @@ builtin.module {
     stream.task "input_windows0_windows1" of "input.windows0.windows1" group 0 {
       %line_2 = stream.buffer "line_0" {directive.banks = #directive.banks<none, none, whole 3>, directive.storage = #directive.storage<registers, any>} : memref<1x1x3xf32>
       %line_3 = stream.buffer "line_1" {directive.banks = #directive.banks<none, none, whole 3>, directive.storage = #directive.storage<registers, any>} : memref<1x1x3xf32>
-      nest.nest "slide" <w0: 3, at: 7> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
+      nest.nest "slide" <w0: 3, at: 7> attributes {directive.pipeline = #directive.pipeline<ii: 1, flushes>} {
         %7 = nest.read %input_windows0__input_windows0_windows1 when <d1 ge 1, d1 le 5> : !stream.stream<vector<1x1x3xf32>, depth: 2> -> vector<1x1x3xf32>
         %8 = nest.constant 0.000000e+00 : f32 -> vector<1x1x3xf32>
         %9 = nest.select %7 else %8 when <d1 ge 1, d1 le 5> : vector<1x1x3xf32>
@@ -45,7 +45,7 @@ builtin.module {
     }
     stream.task "convert_input_windows0_windows1" of "convert.input.windows0.windows1" group 0 {
       %line_4 = stream.buffer "line" {directive.banks = #directive.banks<none, none, complete 3, complete 3>, directive.storage = #directive.storage<registers, any>} : memref<1x1x3x3xf32>
-      nest.nest "pass" <w0: 3, w1: 3, w2: 3, w3: 3> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
+      nest.nest "pass" <w0: 3, w1: 3, w2: 3, w3: 3> attributes {directive.pipeline = #directive.pipeline<ii: 1, flushes>} {
         %13 = nest.read %input_windows0_windows1__convert_input_windows0_windows1 when <d2 eq 0, d3 eq 0> : !stream.stream<vector<1x1x3x3xf32>, depth: 2> -> vector<1x1x3x3xf32>
         nest.store %13 to %line_4 at (d0, d1, d2, d3) -> (0, 0, 0, 0) when <d2 eq 0, d3 eq 0> : vector<1x1x3x3xf32> to memref<1x1x3x3xf32>
         %14 = nest.load %line_4 at (d0, d1, d2, d3) -> (0, 0, d2, d3) : memref<1x1x3x3xf32> -> vector<1x1x1x1xf32>
@@ -81,7 +81,7 @@ builtin.module {
     }
     stream.task "pack_0" of "pack.0" group 0 {
       %line_5 = stream.buffer "line" {directive.banks = #directive.banks<complete 2, none, none>, directive.storage = #directive.storage<registers, any>} : memref<2x1x1xf32>
-      nest.nest "pass" <w0: 3, w1: 3, w2: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
+      nest.nest "pass" <w0: 3, w1: 3, w2: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1, flushes>} {
         %30 = nest.read %convolution__pack : !stream.stream<vector<1x1x1xf32>, depth: 2> -> vector<1x1x1xf32>
         nest.store %30 to %line_5 at (d0, d1, d2) -> (d2, 0, 0) : vector<1x1x1xf32> to memref<2x1x1xf32>
         %31 = nest.load %line_5 at (d0, d1, d2) -> (0, 0, 0) when <d2 eq 1> : memref<2x1x1xf32> -> vector<2x1x1xf32>

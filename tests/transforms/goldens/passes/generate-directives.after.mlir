@@ -18,7 +18,7 @@ builtin.module {
       }
     }
     stream.task "rows" of "rows" group 0 {
-      nest.nest "compute" <p0: 4, p1: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
+      nest.nest "compute" <p0: 4, p1: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1, flushes>} {
         %1 = nest.read %load_x__rows : !stream0 -> vector<1x4xi8>
         %2 = nest.map %1 lanes [(d0, d1) -> (d0, d1)] : vector<1x4xi8> -> vector<1x4xi8> {
         ^bb0(%3: i8):
@@ -47,7 +47,7 @@ builtin.module {
       }
     }
     stream.task "columns" of "columns" group 1 {
-      nest.nest "compute" <t1: 8, t0: 4> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
+      nest.nest "compute" <t1: 8, t0: 4> attributes {directive.pipeline = #directive.pipeline<ii: 1, flushes>} {
         %7 = nest.read %load_x_group1__columns : !stream1 -> vector<1x1xi8>
         %8 = nest.map %7 lanes [(d0, d1) -> (d0, d1)] : vector<1x1xi8> -> vector<1x1xi8> {
         ^bb0(%9: i8):
@@ -59,7 +59,7 @@ builtin.module {
     }
     stream.task "pack_1" of "pack.1" group 1 {
       %line = stream.buffer "line" {directive.banks = #directive.banks<complete 4, none>, directive.storage = #directive.storage<registers, any>} : memref<4x1xi8>
-      nest.nest "pass" <w0: 8, w1: 4> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
+      nest.nest "pass" <w0: 8, w1: 4> attributes {directive.pipeline = #directive.pipeline<ii: 1, flushes>} {
         %10 = nest.read %columns__pack : !stream1 -> vector<1x1xi8>
         nest.store %10 to %line at (d0, d1) -> (d1, 0) : vector<1x1xi8> to memref<4x1xi8>
         %11 = nest.load %line at (d0, d1) -> (0, 0) when <d1 eq 3> : memref<4x1xi8> -> vector<4x1xi8>
