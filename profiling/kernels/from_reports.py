@@ -30,7 +30,7 @@ class Reported:
         self.taken.add(item)
         figures = reported_figures(loop)
         assert figures is not None
-        flushes = planned.flushes if loop.style is None else loop.style != "stp"
+        flushes = planned.flushes if loop.flushes is None else loop.flushes
         return replace(planned, ii=figures[0], depth=figures[1], flushes=flushes)
 
     def notes(self) -> Iterator[str]:

@@ -77,6 +77,11 @@ class ReportedLoop:
         found = _STYLE.search(self.kind or "")
         return None if found is None else _STYLES[found.group(1).lower()]
 
+    @property
+    def flushes(self) -> bool | None:
+        """Whether what has entered its pipeline goes on while the next iteration waits, where the report says it."""
+        return None if self.style is None else self.style != "stp"
+
 
 @dataclass(frozen=True)
 class Module:

@@ -114,7 +114,7 @@ def timed_phase(phase: Phase, loop: ReportedLoop | None) -> Phase:
     if figures is None:
         return phase
     accesses = tuple(replace(access, stage=None) for access in phase.accesses)
-    flushes = phase.flushes if loop is None or loop.style is None else loop.style != "stp"
+    flushes = phase.flushes if loop is None or loop.flushes is None else loop.flushes
     return replace(phase, ii=figures[0], depth=figures[1], accesses=accesses, flushes=flushes)
 
 

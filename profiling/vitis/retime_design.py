@@ -51,7 +51,10 @@ def _set(nest: NestSchedule, loop: ReportedLoop | None) -> NestSchedule:
         return nest
     ii, depth = figures
     bound = Bound("pipeline", ii, f"csynth reached II = {ii} for {loop.name}")
-    return replace(nest, ii=ii, depth=depth, bounds=(bound,), ports=tuple(_moved(port, depth) for port in nest.ports))
+    return replace(
+        nest, ii=ii, depth=depth, bounds=(bound,), ports=tuple(_moved(port, depth) for port in nest.ports),
+        flushes=nest.flushes if loop.flushes is None else loop.flushes,
+    )  # fmt: skip
 
 
 def _moved(port: PortSchedule, depth: int) -> PortSchedule:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 _FUNCTION = re.compile(r"^(?:static |extern \"C\" )?void (\w+)\(([^)]*)\)\s*\{\n(.*?)^\}", re.M | re.S)
 _FOR = re.compile(r"\s*(?:(\w+): )?for \(int (\w+) = 0; \2 < (\d+); \+\+\2\) \{")
-_PIPELINE = re.compile(r"#pragma HLS PIPELINE II=(\d+)")
+_PIPELINE = re.compile(r"#pragma HLS PIPELINE II=(\d+)(?: style=(\w+))?")
 _STREAM = re.compile(r"^ +hls::stream<(.*)> (\w+)(?:\(\"|\[(\d+)\];)", re.M)
 _DEPTH = re.compile(r"#pragma HLS STREAM variable=(\w+) depth=(\d+)")
 _BLOCKS = re.compile(r"^ +hls::stream_of_blocks<(\w+), (\d+)> (\w+);", re.M)
@@ -45,6 +45,8 @@ class Loop:
     line: int
     trip: int
     ii: int | None = None
+    style: str | None = None
+    """How its pipeline is asked to wait."""
     depth: int = 1
     inside: list[Loop] = field(default_factory=list["Loop"])
     operators: list[Operator] = field(default_factory=list[Operator])
@@ -202,7 +204,7 @@ def _loops(lines: list[str], first: int, pointers: list[str], slower: int) -> It
             if not stack:
                 stack.append(_Open(Loop("", number, 1)))
             if stack[-1].loop:
-                stack[-1].loop.ii = slower * int(pipeline[1])
+                stack[-1].loop.ii, stack[-1].loop.style = slower * int(pipeline[1]), pipeline[2]
         elif text == "#pragma HLS UNROLL" and stack and stack[-1].loop:
             stack[-1] = _Open(None, stack[-1].loop.trip)
         elif text and not text.startswith(("#", "//")):

@@ -62,6 +62,20 @@ def test_schedules_and_simulated_networks_are_retimed_alike(design: TaskNetwork,
     assert simulate_design(retime_design(design, report).network, PLATFORM, CLOCK).latency == other.latency
 
 
+@pytest.mark.parametrize(("kind", "flushes"), [("yes", True), ("flp", True), ("loop auto-rewind stp", False)])
+def test_pipelines_wait_as_the_report_says_or_else_as_planned(
+    design: TaskNetwork, report: SynthesisReport, kind: str, flushes: bool
+):
+    assert any(nest.flushes for task in design.tasks for nest in task.nests)
+    said = replace(report, loops=tuple(replace(loop, kind=kind) for loop in report.loops))
+    converted = simulated_network(design, PLATFORM, CLOCK)
+    assert isinstance(converted, SimulatedNetwork)
+    timed, network = retime_design(design, said).network, retime(converted, said).network
+    for task, process, planned in zip(timed.tasks, network.processes, design.tasks, strict=True):
+        for nest, phase, plan in zip(task.nests, process.phases, planned.nests, strict=True):
+            assert nest.flushes == phase.flushes == (flushes if kind != "yes" else plan.flushes)
+
+
 def test_fifos_are_sized_for_the_pipelines_that_were_built(design: TaskNetwork, report: SynthesisReport):
     timed = retime_design(design, report).network
     sized = size_design(timed, PLATFORM, CLOCK)
