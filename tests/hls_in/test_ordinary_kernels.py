@@ -13,7 +13,7 @@ from penstock.compiler.hls_in.pragma_values import constant_of, options_of
 from penstock.compiler.hls_in.pragmas import pragmas_of
 from penstock.compiler.hls_in.records import DataflowRegion, Pipeline, ReadKernel, graphs
 from penstock.compiler.hls_in.timed import Timed, time_kernel
-from penstock.compiler.simulator import VITIS, Network, simulate
+from penstock.compiler.simulator import VITIS, Network, Simulator, simulate
 from penstock.profiling.kernels.values import check_values
 
 
@@ -276,3 +276,46 @@ def test_what_follows_a_continue_happens_in_the_other_cases(tmp_path: Path) -> N
               if (a[i] > 3) { if (a[i] > 5) continue; a[i] += 1; }
               a[i] += 2; } }""",
         )
+
+
+_SLOW_THEN_DEEP = """
+#include "hls_stream.h"
+static void slow(const float a[8], hls::stream<float> &s) {
+  for (int i = 0; i < 8; i++) {
+    float sum = 0;
+    for (int j = 0; j < 64; j++) {
+#pragma HLS PIPELINE II=1
+      sum += a[i];
+      if (j == 63) s.write(sum);
+    }
+  }
+}
+static void deep(hls::stream<float> &s, hls::stream<float> &t) {
+  for (int i = 0; i < 8; i++) {
+#pragma HLS PIPELINE II=1 STYLE
+    t.write(s.read() * 3.0f + 1.0f);
+  }
+}
+static void last(hls::stream<float> &t, float b[8]) {
+  for (int i = 0; i < 8; i++)
+    b[i] = t.read() / 7.0f;
+}
+void top(const float a[8], float b[8]) {
+#pragma HLS DATAFLOW
+  hls::stream<float> s, t;
+  slow(a, s);
+  deep(s, t);
+  last(t, b);
+}
+"""
+
+
+def test_a_pipeline_that_is_asked_to_flush_gives_away_what_it_has(tmp_path: Path) -> None:
+    """Numbers come hundreds of cycles apart: one that stops keeps its first until others have come."""
+    first: dict[str, int] = {}
+    for style in ("", "style=flp", "style=frp", "enable_flush", "style=stp"):
+        network = timed(tmp_path, _SLOW_THEN_DEEP.replace("STYLE", style)).design
+        assert isinstance(network, Network)
+        (stream,) = (one for one in Simulator(network).free_run().tokens if one.channel.name == "t")
+        first[style] = int(stream.filled[0])
+    assert first["style=flp"] == first["style=frp"] == first["enable_flush"] < first[""] == first["style=stp"]
