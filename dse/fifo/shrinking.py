@@ -1,7 +1,7 @@
 """Simulation-guided shrinking: the fewest bits with which a run ends as early as before.
 
 Deeper FIFOs never make a run later, so whatever fails keeps failing with less, and each failure says: at least one
-of these FIFOs must be deeper. First every FIFO is made as shallow as it can be, one after the other: in steps that
+of these FIFOs must be deeper. First every FIFO is made as shallow as it can be, in groups: in steps that
 matter first, then slot by slot. Then, while the budget lasts, one FIFO at a time is deepened, to see whether others can
 give up more for it. In small networks the cheapest depths that satisfy everything learned so far are tried last: when
 they succeed, or cost as much as what is known, no choice of depths is better.
@@ -9,8 +9,9 @@ they succeed, or cost as much as what is known, no choice of depths is better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from penstock.dse.fifo.cost import total_bits
 from penstock.dse.fifo.cover import FailedDepths, cheapest_cover
@@ -20,7 +21,7 @@ from penstock.dse.fifo.measure import MeasureDepths
 
 Depths = dict[str, int]
 _SMALL = 24  # FIFOs deeper than the least, up to which depths are proven to be the best
-_GRAINS = (64, 1024)  # shares of all bits that a FIFO must still hold to be looked at, before each slot counts
+_GRAINS = (64, 1024)  # shares of a part's bits that a FIFO must still hold to be looked at, before each slot counts
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ def shrink(
     bits: Mapping[str, int],
     *,
     allowed: tuple[int, ...],
+    ahead: Collection[str] = (),
     least: int = 1,
     simulations: int = 1000,
     exhausted: Callable[[], bool] = lambda: False,
@@ -53,15 +55,18 @@ def shrink(
     """Shrink each of `starts`, all of them sufficient, and take the best on.
 
     `top` are the depths at which no FIFO can be full: the number of their tokens. Less is not enough of a limit, for
-    a narrow FIFO that is deeper than it needs to be may let a wide one be shallow. It ends after so many simulations,
-    or when the budget is `exhausted`.
+    a narrow FIFO that is deeper than it needs to be may let a wide one be shallow. What loads fetch `ahead` is a part
+    of its own: it is so much that what kernels hand over would never matter beside it. It ends after so many
+    simulations, or when the budget is `exhausted`.
     """
     known = known or KnownFailures(list(bits))
     search = _Search(measure, bits, allowed, least, simulations, exhausted, known, progress)
     lowest = total_bits(dict.fromkeys(bits, least), bits)
     best = dict(min(starts, key=lambda depths: total_bits(depths, bits)))
     for start in starts:
-        found = search.minimal(dict(start), sorted(start, key=lambda n: -bits[n] * start[n]))
+        largest = sorted(start, key=lambda n: -bits[n] * start[n])
+        parts = [[n for n in largest if n not in ahead], [n for n in largest if n in ahead]]
+        found = search.minimal(dict(start), parts)
         best = min(best, found, key=lambda depths: total_bits(depths, bits))
     best, bound = search.exchange(best, top), lowest
     if sum(d > least for d in best.values()) <= _SMALL:
@@ -101,11 +106,11 @@ class _Search:
         high = self.held
         return {n: max(self.least, min(d, high[n])) for n, d in depths.items()}
 
-    def minimal(self, depths: Depths, order: Sequence[str]) -> Depths:
-        """No FIFO alone could be shallower, where the budget lasts; what saves much goes first."""
-        for share in _GRAINS:
-            depths = self._shallower(depths, order, total_bits(depths, self.bits) // share)
-        return self._shallower(depths, order, 0)
+    def minimal(self, depths: Depths, parts: Sequence[Sequence[str]]) -> Depths:
+        """No FIFO alone could be shallower, where the budget lasts; what saves much of its part goes first."""
+        for share, part in product(_GRAINS, parts):
+            depths = self._shallower(depths, part, total_bits({n: depths[n] for n in part}, self.bits) // share)
+        return self._shallower(depths, [n for part in parts for n in part], 0)
 
     def open(self, depths: Depths) -> tuple[str, ...]:
         """The FIFOs of which no simulation says that they need all their slots beside the others."""
@@ -113,32 +118,33 @@ class _Search:
         return tuple(n for n in deep if not self.known.cover(depths | {n: depths[n] - 1}))
 
     def _shallower(self, depths: Depths, order: Sequence[str], grain: int) -> Depths:
-        """Groups go together first. What could save no more than `grain` bits is left as it is."""
+        """Groups go together first, and half way where they cannot go all the way. What could save no more than `grain`
+        bits is left as it is."""
+        short = dict.fromkeys(order, self.least - 1)  # what is known to be too little beside the others
         pending = [list(order)]
+
+        def may_go(name: str) -> bool:
+            left = depths[name] - max(self.least, short[name])
+            return left * self.bits[name] > grain and depths[name] - short[name] > 1
+
         while pending and not self.spent:
-            group = [n for n in pending.pop() if (depths[n] - self.least) * self.bits[n] > grain]
+            group = [n for n in pending.pop() if may_go(n)]
             if not group:
                 continue
-            found = self.tried(depths | dict.fromkeys(group, self.least))
+            half = {n: (depths[n] + max(self.least, short[n])) // 2 for n in group}
+            lowest = {n: self.least if short[n] < self.least else half[n] for n in group}
+            found = self.tried(depths | lowest)
+            if found is None and len(group) > 1 and half != lowest:
+                found = self.tried(depths | half)
             if found is not None:
                 depths = found
+                pending.append(group)
             elif len(group) == 1:
-                depths = self._lower(depths, group[0], grain)
+                short |= lowest
+                pending.append(group)
             else:
-                half = len(group) // 2
-                pending += [group[half:], group[:half]]
-        return depths
-
-    def _lower(self, depths: Depths, name: str, grain: int) -> Depths:
-        """The least depth of one FIFO; its least of all is known to be too little."""
-        low = self.least  # fails
-        while depths[name] - low > 1 and (depths[name] - low) * self.bits[name] > grain and not self.spent:
-            middle = max(low + 1, depths[name] - 1 if depths[name] - low <= 4 else (low + depths[name]) // 2)
-            found = self.tried(depths | {name: middle})
-            if found is not None:
-                depths = found
-            else:
-                low = middle
+                middle = len(group) // 2
+                pending += [group[middle:], group[:middle]]
         return depths
 
     def exchange(self, best: Depths, top: Mapping[str, int]) -> Depths:

@@ -93,7 +93,7 @@ def size_fifos(
                 starts.append(wished)
     starts.sort(key=lambda depths: total_bits(depths, bits))
     found = shrink(
-        measure, starts, top, bits, allowed=allowed, least=least, simulations=budget.simulations,
+        measure, starts, top, bits, allowed=allowed, ahead=limits, least=least, simulations=budget.simulations,
         exhausted=lambda: measure.work >= budget.work, known=known, progress=progress,
     )  # fmt: skip
     final = measure(found.depths)

@@ -27,7 +27,7 @@ from penstock.compiler.simulator import (
 )
 from penstock.dse.fifo import Effort, periodic_depths, shrink, size_fifos, total_bits
 from penstock.dse.fifo.known_failures import KnownFailures
-from penstock.dse.fifo.measure import SimulatedRuns
+from penstock.dse.fifo.measure import MeasuredDepths, MeasureDepths, SimulatedRuns
 
 
 @given(st.integers(2, 12), st.integers(0, 10**6))
@@ -203,3 +203,24 @@ def test_shrinking_stays_within_its_budget():
     found = shrink(measure, [network.tokens()], network.tokens(), bits, allowed=allowed, simulations=25)
     assert found.simulations <= 25 + len(bits)
     assert measure(found.depths).within(allowed)
+
+
+def needing(needed: Mapping[str, int]) -> MeasureDepths:
+    """Runs that end in time exactly if each FIFO has the slots that it needs."""
+    return lambda depths: MeasuredDepths((0 if all(depths[n] >= d for n, d in needed.items()) else 1,), dict(depths))
+
+
+def test_what_kernels_hand_over_is_shrunk_beside_far_more_that_loads_fetch_ahead():
+    ahead, between = {f"load{n}": 700 for n in range(16)}, {f"between{n}": 2 + n % 2 for n in range(16)}
+    bits = dict.fromkeys(ahead, 1024) | dict.fromkeys(between, 8)
+    start = dict.fromkeys(ahead, 1000) | dict.fromkeys(between, 100)
+    found = shrink(needing(ahead | between), [start], start, bits, allowed=(0,), ahead=ahead, least=2, simulations=60)
+    assert sum(found.depths[n] for n in between) < sum(start[n] for n in between) / 3
+    assert all(found.depths[n] >= d for n, d in (ahead | between).items())
+
+
+def test_many_fifos_that_are_all_too_deep_and_all_needed_go_half_way_together():
+    needed = {f"fifo{n}": 30 for n in range(32)}
+    start, bits = dict.fromkeys(needed, 1000), dict.fromkeys(needed, 64)
+    found = shrink(needing(needed), [start], start, bits, allowed=(0,), least=2, simulations=24)
+    assert total_bits(found.depths, bits) < total_bits(start, bits) / 8
