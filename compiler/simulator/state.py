@@ -73,12 +73,16 @@ def grow(plan: SimulationPlan, state: EngineState) -> bool:
         return False
     before = m[sequences[:, None] + np.arange(at.SEQUENCE_SIZE)]
     state.rings = _place(plan, m, (m[sequences + at.MASK] + 1) << m[sequences + at.GROW])
-    for s, was in zip(sequences.tolist(), before, strict=True):
-        now, runs = m[s:], np.arange(max(0, int(was[at.HEAD] - was[at.MASK]) - 1), int(was[at.HEAD]))
-        source = was[at.RING] + at.RUN_ENTRIES * (runs & was[at.MASK])
-        target = now[at.RING] + at.RUN_ENTRIES * (runs & now[at.MASK])
-        for entry in range(at.RUN_ENTRIES):
-            state.rings[target + entry] = old[source + entry]
+    then, now = old.reshape(-1, at.RUN_ENTRIES), state.rings.reshape(-1, at.RUN_ENTRIES)
+    for s, was in zip(sequences.tolist(), before.tolist(), strict=True):
+        ring, mask = int(m[s + at.RING]) // at.RUN_ENTRIES, int(m[s + at.MASK])
+        first, head = max(0, was[at.HEAD] - was[at.MASK] - 1), was[at.HEAD]
+        while first < head:  # the old ring and the new one each end somewhere on the way
+            source, target = first & was[at.MASK], first & mask
+            count = min(head - first, was[at.MASK] + 1 - source, mask + 1 - target)
+            source += was[at.RING] // at.RUN_ENTRIES
+            now[ring + target : ring + target + count] = then[source : source + count]
+            first += count
     m[sequences + at.GROW] = 0
     for row in plan.addresses:
         m[row + at.READY] = 1
