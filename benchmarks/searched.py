@@ -2,9 +2,9 @@
 
 `bandwidth_pct` is what passes through external memory, of what all banks together sustain, between the first word that
 a load brings and the last one; `of_run_pct` the same over the whole run. `compute_pct` is how much of the time of the
-design's DSPs the products of the model take. `memory_pct` compares what FIFOs and converters hold with the tensors
-between the kernels, without the FIFOs that loads alone fill: `load_fifo_bits` are weights and caches that come while
-others compute.
+design's DSPs the products of the model take. `memory_pct` compares what FIFOs and converters hold of the tensors
+between the kernels with these tensors (`between.py`). Not in it are `load_fifo_bits`, weights, caches and inputs that
+come while others compute, and `store_fifo_bits`, results on their way out.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from benchmarks.between import between_kernels, loaded_channels, stored_channels
 from benchmarks.registry import Value
 from penstock.compiler.analysis.graph import Graph, read_graph
-from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.platforms.platform import ExternalMemory
 from penstock.compiler.program import Program
 from penstock.compiler.simulator import Simulation
@@ -121,21 +121,21 @@ class Searched:
             "of_run_pct": round(100 * bits / sustained / run, 1),
             "compute_pct": round(100 * self.products / max(1, resources.dsp) / run, 1),
             "fifo_and_converter_bits": held,
-            "load_fifo_bits": sum(size for name, size in self._bits.items() if name in self._loaded),
+            "load_fifo_bits": sum(self._bits[name] for name in self._loaded),
+            "store_fifo_bits": sum(self._bits[name] for name in self._stored),
             "memory_pct": round(100 * held / self.between, 1),
             "dsp": resources.dsp,
         }
 
-    @property
+    @cached_property
     def between(self) -> int:
-        """Bits of all tensors between kernels: what unfused kernels would have to hold."""
-        graph = self.graph
-        return sum(tensor_bits(op.result) for op in graph.operations if op.result not in graph.returned)
+        return between_kernels(self.graph)
 
     @cached_property
     def held(self) -> Mapping[str, int]:
-        """Bits of each FIFO and converter but those that loads alone fill."""
-        return {name: size for name, size in self._bits.items() if name not in self._loaded}
+        """Bits of each FIFO and converter that holds a tensor between kernels."""
+        others = self._loaded | self._stored
+        return {name: size for name, size in self._bits.items() if name not in others}
 
     @cached_property
     def _bits(self) -> Mapping[str, int]:
@@ -144,4 +144,8 @@ class Searched:
 
     @cached_property
     def _loaded(self) -> frozenset[str]:
-        return frozenset(c.name for c in self.best.figures.channels if c.prefetch is not None)
+        return loaded_channels(self.network)
+
+    @cached_property
+    def _stored(self) -> frozenset[str]:
+        return stored_channels(self.network) - self._loaded
