@@ -252,19 +252,23 @@ class GoalBounds:
         if platform.has_array_arguments or not platform.memories:
             return {}
         ports, most = 0, max(space.choices.get(STRIPES, (1,)), key=int)
-        for value, comes_in in external_tensors(self.graph, with_weights=space.weights == "stream"):
+        tensors = [*external_tensors(self.graph, with_weights=space.weights == "stream")]
+        later = {value: after_value(value, self.graph, self.chains.after) for value, comes_in in tensors if comes_in}
+        for value, comes_in in tensors:
             words = ceil(tensor_bits(value) / (space.port_bits * (int(most) if comes_in else 1)))
             if around and comes_in:
-                words += self._loading + after_value(value, self.graph, self.chains.after)
+                words += self._loading + later[value]
             elif around and (maker := self.graph.makers.get(value)) is not None:
                 words += self.chains.first[maker.layer] + 1
             ports = max(ports, words)
         found: dict[str, float] = {PORTS: ports}
         memory = platform.fastest_memory
         if memory is not None:
-            gb_s = memory.sustained_gb_s
-            least = least_traffic_bits(self.graph, with_weights=space.weights == "stream")
-            found[MEMORY] = ceil(least * self.evaluator.clock_mhz / (8e3 * gb_s))
+            cycles_a_bit = self.evaluator.clock_mhz / (8e3 * memory.sustained_gb_s)
+            found[MEMORY] = ceil(sum(tensor_bits(value) for value, _ in tensors) * cycles_a_bit)
+            if around and later:  # whichever comes last, something is done with it
+                coming = self._loading + ceil(sum(map(tensor_bits, later)) * cycles_a_bit) + min(later.values())
+                found[MEMORY] = max(found[MEMORY], coming)
         return found
 
     def traffic(self) -> LowerBound:

@@ -17,12 +17,14 @@ from benchmarks import kernel_designs
 from benchmarks.explore import ExploreCase
 from benchmarks.workloads import Formula
 from penstock.compiler.analysis.graph import TensorOp, read_graph
+from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import import_model
 from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.loader import LoadedModel
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.program import Program
-from penstock.dse.bounds.bound import OPERATORS, OVERLAP, GoalBounds, LowerBound, lower_bound
+from penstock.dse.bounds.bound import MEMORY, OPERATORS, OVERLAP, GoalBounds, LowerBound, lower_bound
 from penstock.dse.bounds.lanes import DimSizes, fewest_lanes, lanes_of_dim, sizes_of
 from penstock.dse.bounds.needs import needs_of, reshaped
 from penstock.dse.bounds.operators import body_of
@@ -31,6 +33,7 @@ from penstock.dse.bounds.whole import ways_of
 from penstock.dse.evaluation import objectives
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import FIFO_BITS, OBJECTIVES, Goal, Objective
+from penstock.dse.evaluation.traffic import least_traffic_bits
 from penstock.dse.lanes.alignment import divisors
 from penstock.dse.search.coordinates import Places
 from penstock.dse.search.explore import explore
@@ -319,3 +322,23 @@ def test_a_reason_says_what_is_left_out_only_where_a_design_is_far_above() -> No
     assert bound.reason_beside(125) == "why"
     assert bound.reason_beside(126).startswith("why (a loose bound: it leaves out that tokens pass in bursts")
     assert LowerBound("traffic_bytes", 0.0, "why", {"inputs and results": 0.0}).reason_beside(5) == "why"
+
+
+def test_caches_that_rows_are_joined_to_pass_as_well() -> None:
+    program = prepare(import_model("zoo:gpt2?size=small&mode=decode&seq=1&cache=512"), "w8a8")
+    evaluator = Evaluator.create(program, "u55c", options=TilingOptions(weights="stream"))
+    graph, setting = evaluator.space.graph, evaluator.space.fitted_setting()
+    least = least_traffic_bits(graph, with_weights=True)
+    of_operations = {value for op in graph.operations for value in op.inputs}
+    caches = sum(tensor_bits(value) for value in graph.arguments if value not in of_operations)
+    assert caches > least / 4, "nothing computes with a cache before it is joined"
+    bound = GoalBounds(evaluator).latency()
+    memory = evaluator.platform.fastest_memory
+    assert memory is not None
+    cycles_a_bit = evaluator.clock_mhz / (8e3 * memory.sustained_gb_s)
+    assert bound.terms[MEMORY] > least * cycles_a_bit + 60, "the first word takes an access, and the last is used"
+    flowing = evaluator.space.fitting.flowing(evaluator.space.settings(setting))
+    for more in ({}, flowing, {"stripes": 16}, {**flowing, "stripes": 16}):
+        one = evaluator.evaluate({**setting, **more})
+        assert one.cost.traffic_bytes * 8 >= least
+        assert one.figures.latency >= bound.value
