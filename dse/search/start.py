@@ -21,6 +21,7 @@ from penstock.dse.search.held import NEARLY, held
 from penstock.dse.search.sampler_kinds import sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess
+from penstock.dse.search.turned import less_turned
 from penstock.dse.search.worth import rank_of
 from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import BUILT, FAVOUR, FITTED, SHARE
@@ -103,7 +104,9 @@ def starting_settings(
         best = dict(found.best.params)
         smaller, more = _smaller(evaluator, best, choices)
         fastest = min([best, *smaller[:1]], key=lambda one: rank_of(evaluator.assume(one)))
-        settings += [fastest, *_divisible(evaluator, fastest, choices), best, *smaller]
+        divisible = _divisible(evaluator, fastest, choices)
+        turned = _turned_less(evaluator, (divisible or [fastest])[0], choices)
+        settings += [fastest, *turned, *divisible, best, *smaller]
         modelled = found.tried + more
     if set(choices["allocation"]) != {FITTED}:
         settings += [within(params, choices) for params in _guesses(evaluator)]
@@ -136,22 +139,30 @@ def _smaller(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -> 
     return [dict(one.params) for one in (fastest, *most_first(front, fastest))], len(found)
 
 
+def _turned_less(evaluator: Evaluator, best: Params, choices: Choices) -> list[dict[str, Value]]:
+    """What holds less in converters than the best that finds a place, and is as fast."""
+    found = evaluator.assume(best)
+    other = less_turned(evaluator, choices, found, DiesHold(evaluator))
+    return [] if other is found else [dict(other.params)]
+
+
 def _divisible(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -> list[dict[str, Value]]:
     """Where the best finds no place on the dies, the best of its kind that does: limits of the chip know no dies.
 
-    First kernels are favoured less, one after the other, as long as dies and links are exceeded by less then: what is
-    not the slowest loses lanes, and no time. Where weights come through many banks, a search of its own goes on with
-    fewer of them and less of the limits (`held.py`). Smaller designs find a place as well, and those whose tensors pass
-    through fewer banks or wait in shallower FIFOs: wires between dies are short where the words of many banks are
-    joined, and memories beside the ports. These are divided as exactly as a finished design is. With fewer lanes and
-    banks other walks of the largest kernels are the best: it matters more then which kernels work at the same time.
+    First, where little is exceeded, kernels are favoured less, one after the other, as long as dies and links are
+    exceeded by less then: what is not the slowest loses lanes, and no time. Where weights come through many banks, a
+    search of its own goes on with fewer of them and less of the limits (`held.py`). Smaller designs find a place as
+    well, and those whose tensors pass through fewer banks or wait in shallower FIFOs: wires between dies are short
+    where the words of many banks are joined, and memories beside the ports. These are divided as exactly as a finished
+    design is. With fewer lanes and banks other walks of the largest kernels are the best: it matters more then which
+    kernels work at the same time.
     """
     if len(evaluator.platform.dies) == 1:
         return []
     dies, first = DiesHold(evaluator), evaluator.assume(best)
     near: Evaluation | None = None
     if dies.excess(first) > 0:
-        eased = dies.eased(first, choices)
+        eased = dies.eased(first, choices) if dies.excess(first) <= NEARLY else None
         if eased is not None and _finds_a_place(evaluator, eased.params):
             return [dict(eased.params)]
         near = next(
@@ -159,7 +170,7 @@ def _divisible(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -
         )
     elif evaluator.may_use == evaluator.platform.limits or _finds_a_place(evaluator, best):
         return []  # the division knows the platform's limits, and none that a user gave
-    relatives = _relatives(evaluator, best, choices)
+    relatives = _relatives(evaluator, best, choices, near)
     if near is not None:  # of those that would be better, the ones that may be held
         relatives = [one for one in relatives if one.values < near.values and dies.excess(one) <= NEARLY]
     found = next((one for one in relatives[:_MOST_PLACED] if _finds_a_place(evaluator, one.params)), None)
@@ -173,16 +184,17 @@ def _divisible(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -
     return [] if found is None else [dict(found.params)]
 
 
-def _relatives(evaluator: Evaluator, best: Params, choices: Choices) -> list[Evaluation]:
+def _relatives(evaluator: Evaluator, best: Params, choices: Choices, near: Evaluation | None) -> list[Evaluation]:
     """One of each kind of design that keeps to the limits with less of something, the best first.
 
-    Also with no kernel favoured: what helps the best is seldom what helps others.
+    Also with no kernel favoured: what helps the best is seldom what helps others. Those that would be slower than what
+    is `near` even if no FIFO were ever full are left out.
     """
     less = {name: [best[name], *_below(name, best, choices)] for name in _FEWER_OF if name in best and name in choices}
     changes = [dict(zip(less, values, strict=True)) for values in product(*less.values())]
     plain = {name: 100 if name.startswith(f"{FAVOUR}.") else value for name, value in best.items()}
     ways = dict.fromkeys(tuple({**way, **change}.items()) for way in (best, plain) for change in changes)
-    found = [_assumed(evaluator, dict(way)) for way in ways if dict(way) != best]
+    found = [_assumed(evaluator, dict(way), near) for way in ways if dict(way) != best]
     kinds: dict[Hashable, Evaluation] = {}
     for one in sorted((one for one in found if one is not None and one.feasible), key=lambda one: one.values):
         kinds.setdefault(evaluator.meaning(one.design), one)
@@ -195,8 +207,10 @@ def _below(name: str, best: Params, choices: Choices) -> list[Value]:
     return sorted(smaller, key=int, reverse=True)[: _FEWER_OF[name]]
 
 
-def _assumed(evaluator: Evaluator, params: Params) -> Evaluation | None:
+def _assumed(evaluator: Evaluator, params: Params, near: Evaluation | None = None) -> Evaluation | None:
     try:
+        if near is not None and evaluator.outlook(params).values[0] > near.values[0]:
+            return None
         return evaluator.assume(params)
     except PenstockError:  # its trial would say why
         return None

@@ -1,0 +1,59 @@
+"""Kernels beside the largest converters walk otherwise where that costs no time, and tensors are turned around less."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import prepare
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.search.dies import DiesHold
+from penstock.dse.search.turned import less_turned
+from penstock.dse.space.external import STRIPES
+from penstock.dse.space.fitted import IN_TURN, SHARE, WALK
+from penstock.dse.space.tiling import TilingOptions
+
+SCORES, HIGHEST = "convert.attn.add_4.block", f"{WALK}.attn.amax"
+
+
+class NoRoom(DiesHold):
+    """Dies that hold nothing but the first that is asked about."""
+
+    def excess(self, one: Evaluation) -> float:
+        return float(one.params[HIGHEST] != "0")
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> Evaluator:
+    program = prepare(import_model("zoo:gpt2?size=real&mode=decode&seq=1&cache=128"), "w8a8")
+    return Evaluator.create(program, "u55c", options=TilingOptions(weights="stream"))
+
+
+@pytest.fixture(scope="module")
+def best(evaluator: Evaluator) -> Evaluation:
+    """One token of a decoder block, with scores that come place by place and are looked through head by head."""
+    setting = evaluator.space.fitted_setting()
+    flowing = evaluator.space.fitting.flowing(evaluator.space.settings(setting))
+    return evaluator.assume({**setting, **flowing, IN_TURN: True, HIGHEST: "0", SHARE: 40, STRIPES: 16})
+
+
+def held(evaluator: Evaluator, one: Evaluation) -> int:
+    channels = evaluator.assembler.network(one.design).channels.values()
+    return sum(c.bits * c.words * c.depth for c in channels if c.kind == "block")
+
+
+def test_a_maximum_over_scores_is_taken_as_they_come(evaluator: Evaluator, best: Evaluation) -> None:
+    assert SCORES in evaluator.assembler.network(best.design).channels
+    found = less_turned(evaluator, evaluator.space.choices, best, DiesHold(evaluator))
+    assert found.feasible
+    assert found.values[0] <= best.values[0]
+    assert held(evaluator, found) < 0.9 * held(evaluator, best)
+    assert SCORES not in evaluator.assembler.network(found.design).channels
+
+
+def test_what_dies_do_not_hold_and_what_is_not_open_stays(evaluator: Evaluator, best: Evaluation) -> None:
+    choices = {name: (best.params[name],) for name in evaluator.space.choices if name in best.params}
+    assert less_turned(evaluator, choices, best, DiesHold(evaluator)) is best
+    kept = less_turned(evaluator, evaluator.space.choices, best, NoRoom(evaluator))
+    assert kept.params[HIGHEST] == "0"
