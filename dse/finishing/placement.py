@@ -22,10 +22,13 @@ from penstock.dse.partition import (
     placement_graph,
     site_of,
 )
+from penstock.dse.partition import divide as division
 from penstock.profiling.network import TaskNetwork
 
 NO_PLACE = ("does-not-fit", "memory-short", "memory-too-large")
 """Codes of errors that say that a design finds no place on the platform's dies."""
+_FAR = 0.6
+"""By so much the best division that moving tasks finds may exceed limits where exact ways are tried still."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +91,16 @@ def place(
         _check_dies(design.dies, [t.name for t in network.tasks], site)
         graph = graph.pinned(dict(design.dies))
     undivided, uses = "", dict(whole.uses)
+    memories = large_memories(network, library, uses, kinds)
+    names = [ways[0].name for one in memories for ways in one.ways]
+    besides = placement_graph(network, platform, library, uses, names).pinned(dict(design.dies) if design else {})
+    if divide and len(site.dies) > 1 and not (design is not None and design.dies):
+        _check_near(division(besides, site, memories).excess, site)
     try:
         placed = partition(graph, site)
     except PenstockError as error:
         if error.code != "does-not-fit":
             raise
-        memories = large_memories(network, library, uses, kinds)
-        names = [ways[0].name for one in memories for ways in one.ways]
-        besides = placement_graph(network, platform, library, uses, names).pinned(dict(design.dies) if design else {})
         if memories and (together := partition_with_memories(besides, site, memories, limits)) is not None:
             placed, built = together
             uses |= built
@@ -111,6 +116,17 @@ def place(
     here = decided(stored_items(network, library, placed.dies), kinds)
     besides = {die: total([a for t, a in logic.items() if placed.dies[t] == die]) for die in site.dies}
     return Placement(placed, allocate(here, site.limits, besides), platform.family, undivided)
+
+
+def _check_near(excess: float, site: Site) -> None:
+    """Refuse what is far from divisible before integer programs look for a division, which takes them long."""
+    if excess > _FAR:
+        raise PenstockError(
+            code="does-not-fit", where=site.name,
+            what=f"the best division that was found exceeds what dies and links have by {excess:.0%}, all added up",
+            limit=f"{len(site.dies)} dies at the share of their resources that still routes",
+            hint="smaller tiles or fewer lanes, fewer stripes, or a larger platform",
+        )  # fmt: skip
 
 
 def _check_dies(dies: Mapping[str, str], tasks: Sequence[str], site: Site) -> None:

@@ -11,8 +11,9 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.finishing import placement
 from penstock.dse.finishing.placement import Placement, place
-from penstock.dse.partition import partition
+from penstock.dse.partition import partition, site_of
 from tests.compiler.designs import Dense, build_network
 
 
@@ -98,3 +99,21 @@ def test_pictures_and_tables_of_a_placement(evaluated: tuple[Evaluator, Evaluati
     found = placed(evaluated)
     assert found.svg().count("<svg") == 2
     assert all(name in found.table() for name in [*found.partition.dies, *found.allocation.uses])
+
+
+def test_what_dies_are_far_from_holding_is_refused_before_integer_programs_are_asked(
+    evaluated: tuple[Evaluator, Evaluation], monkeypatch: pytest.MonkeyPatch
+):
+    def asked(*_: object, **__: object) -> None:
+        raise AssertionError("an integer program was asked")
+
+    evaluator, evaluation = evaluated
+    network, library = evaluator.assembler.network(evaluation.design), evaluator.assembler.library
+    small = site_of(evaluator.platform, share=0.0002)
+    monkeypatch.setattr(placement, "site_of", lambda _: small)
+    monkeypatch.setattr(placement, "partition", asked)
+    with pytest.raises(PenstockError, match="exceeds what dies and links have") as caught:
+        place(network, evaluator.platform, library, divide=True)
+    assert caught.value.code == "does-not-fit"
+    with pytest.raises(AssertionError, match="asked"):
+        place(network, evaluator.platform, library)
