@@ -1,5 +1,12 @@
 """The record of every decision that makes one accelerator out of a model."""
 
-from penstock.compiler.design.record import LONGEST_INTERVAL, PREFETCH_BITS, Design, KernelDesign, WeightStore
+from penstock.compiler.design.record import (
+    LONGEST_INTERVAL,
+    PREFETCH_BITS,
+    WIDEST_PORT,
+    Design,
+    KernelDesign,
+    WeightStore,
+)
 
-__all__ = ["LONGEST_INTERVAL", "PREFETCH_BITS", "Design", "KernelDesign", "WeightStore"]
+__all__ = ["LONGEST_INTERVAL", "PREFETCH_BITS", "WIDEST_PORT", "Design", "KernelDesign", "WeightStore"]

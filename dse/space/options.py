@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from penstock.compiler.analysis.graph import Graph
-from penstock.compiler.design import KernelDesign, WeightStore
-from penstock.compiler.platforms import Platform, Resources
+from penstock.compiler.design import WIDEST_PORT, KernelDesign, WeightStore
+from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform, Resources
 from penstock.dse.lanes.steps import powers_of_two
 from penstock.dse.lanes.stores import Stores
 from penstock.dse.space.aligned_by import AlignedBy
 
-_NARROWEST_PORT, _WIDEST_PORT = 32, 512
+_NARROWEST_PORT, _USUAL_PORT = 32, 512
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,13 @@ class TilingOptions:
 
 
 def widest_port(platform: Platform, clock_mhz: float) -> int:
-    """As wide as external memory delivers in a cycle, up to a power of two: more would be converted for nothing."""
-    cycle = [memory.port_gb_s * 8000 / clock_mhz for memory in platform.memories]
-    return min(_WIDEST_PORT, powers_of_two(_NARROWEST_PORT, ceil(max(cycle)))[-1]) if cycle else _WIDEST_PORT
+    """The narrowest power of two that passes all that a bank of external memory sustains.
+
+    More would be converted for nothing, and with less the memory would wait. So a slow kernel beside a fast memory has
+    ports that are wider than the bank's own.
+    """
+    memory = platform.fastest_memory
+    if memory is None:
+        return _USUAL_PORT
+    sustained = memory.port_gb_s * MEMORY_EFFICIENCY * 8000 / clock_mhz
+    return min(WIDEST_PORT, powers_of_two(_NARROWEST_PORT, ceil(sustained))[-1])

@@ -55,6 +55,7 @@ def network(kind: str, *, rotate: bool = False) -> Program:
 
 DESIGNS: dict[str, Callable[[], Lowered]] = {
     "int8, wide ports": lambda: with_lanes(network("int8"), weights="stream", port_bits=512),
+    "int8, the widest ports": lambda: with_lanes(network("int8"), weights="stream", port_bits=1024),
     "float32, wide ports, parts": lambda: with_lanes(network("float32", rotate=True), port_bits=256),
     "int8, parts": lambda: with_lanes(network("int8", rotate=True), weights="stream"),
     "float32, a kernel a layer": lambda: with_lanes(network("float32"), split=True, port_bits=512),

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import load_platform
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.search import start
 from penstock.dse.search.dies import DiesHold
@@ -16,9 +17,10 @@ from penstock.dse.search.start import plan, starting_settings
 from penstock.dse.space import fitted
 from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fitted import SHARE, SHARES
-from penstock.dse.space.options import TilingOptions
+from penstock.dse.space.options import TilingOptions, widest_port
 from penstock.dse.space.tiling import Value
 from penstock.profiling.network import TaskNetwork
+from penstock.profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network
 
 
@@ -70,6 +72,31 @@ def test_a_search_starts_with_full_devices() -> None:
 def test_ports_are_as_wide_as_memory_delivers(platform: str, bits: int) -> None:
     evaluator = evaluator_of(platform)
     assert evaluator.space.design(evaluator.space.default_params()).port_bits == bits
+
+
+@pytest.mark.parametrize(
+    ("platform", "clock_mhz", "bits"),
+    [
+        ("vu9p-slr", 200.0, 1024),  # DDR4 sustains 654 bits a cycle
+        ("vu9p-slr", 300.0, 512),  # 436
+        ("u200", 200.0, 1024),
+        ("u280", 200.0, 512),  # a bank of HBM, which serves, sustains 489; its DDR4 would more
+        ("u55c", 50.0, 1024),  # no port is wider
+    ],
+)
+def test_a_slow_clock_takes_wider_ports(platform: str, clock_mhz: float, bits: int) -> None:
+    assert widest_port(load_platform(platform), clock_mhz) == bits
+
+
+def test_weights_pass_at_what_memory_sustains_at_a_slow_clock_too() -> None:
+    """Two banks sustain 2 x 654 bits in a cycle of 200 MHz, of which ports of 512 bits would pass 1,024."""
+    program = build_network("int8", 1, 2048, (Dense(512, False, False),), seed=1)
+    evaluator = Evaluator.create(program, "vu9p-slr", options=TilingOptions(weights="stream"))
+    best = evaluator.evaluate({**evaluator.space.fitted_setting(), "multipliers": "fabric", "walk.fc0": "2"})
+    network = evaluator.assembler.network(best.design)
+    seen = simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=best.design.fifo_depths)
+    weights = 2048 * 512 * 8
+    assert weights / 1308 < seen.latency < weights / 1024
 
 
 def test_a_search_starts_with_a_design_that_finds_a_place_on_the_dies(monkeypatch: pytest.MonkeyPatch) -> None:
