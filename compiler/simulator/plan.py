@@ -83,7 +83,7 @@ class _Planner:
 
     def plan(self) -> SimulationPlan:
         self.index = {p.name: i for i, p in enumerate(self.network.processes)}
-        self.paces = _paces(self.network)
+        self.paces = {name: ceil(cycles * at.TICKS) for name, cycles in cycles_a_word(self.network).items()}
         self.ports = {p.name: p for p in self.network.ports}
         self.latency = {m.name: m.latency for m in self.network.memories}
         self._links()
@@ -261,8 +261,8 @@ def fixed_part(pattern: TokenPattern) -> int:
     return sum(level.runs[0][0] * level.stride for level in pattern.levels if level.count == 1)
 
 
-def _paces(network: Network) -> dict[str, int]:
-    """Ticks a word for every memory port: what its bank sustains, shared with the bank's other ports."""
+def cycles_a_word(network: Network) -> dict[str, Fraction]:
+    """Of every memory port: what its bank sustains, shared with the bank's other ports."""
     memories = {m.name: m for m in network.memories}
     words = dict.fromkeys((p.name for p in network.ports), 0)
     at_once = dict(words)
@@ -272,11 +272,10 @@ def _paces(network: Network) -> dict[str, int]:
         for access in phase.accesses:
             if access.channel in words:
                 words[access.channel] += access.tokens
-    paces: dict[str, int] = {}
+    paces: dict[str, Fraction] = {}
     for place in dict.fromkeys((p.memory, p.bank) for p in network.ports):
         ports = [p for p in network.ports if (p.memory, p.bank) == place]
         sustained = Fraction(memories[place[0]].bits_per_cycle) * Fraction(str(MEMORY_EFFICIENCY))
         for port, share in zip(ports, shares([p.bits * words[p.name] for p in ports]), strict=True):
-            pace = port.bits * max(1, at_once[port.name]) * at.TICKS / (sustained * share)
-            paces[port.name] = ceil(pace)
+            paces[port.name] = port.bits * max(1, at_once[port.name]) / (sustained * share)
     return paces

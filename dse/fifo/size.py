@@ -1,4 +1,4 @@
-"""From a network to FIFO depths: linear program on token curves, checked and shrunk by simulation."""
+"""From a network to FIFO depths: the latest schedule, a linear program on token curves; then shrunk by simulation."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from penstock.dse.fifo.depths import LEAST_DEPTH
 from penstock.dse.fifo.effort import Effort, SizingProgress
 from penstock.dse.fifo.equalise import NORMAL, slower_network
 from penstock.dse.fifo.known_failures import KnownFailures
+from penstock.dse.fifo.latest import latest_depths
 from penstock.dse.fifo.measure import MeasuredDepths, SimulatedRuns
 from penstock.dse.fifo.periodic import periodic_depths
 from penstock.dse.fifo.shrinking import shrink
@@ -86,11 +87,12 @@ def size_fifos(
         allowed = tuple([max(own, later) for own, later in zip(allowed, ends, strict=True)])
         planned.append(_planned(slower, rules))
     measure.allowed = allowed
-    for depths in (*planned, start):
+    for depths in (latest_depths(network, rules, allowed), *planned, start):
         if depths is not None:
             wished = {name: min(max(least, depths[name]), top[name]) for name in bits}
-            if measure(wished).within(allowed):
-                starts.append(wished)
+            seen = measure(wished)
+            if seen.within(allowed):  # slots that were never taken are not needed either
+                starts.append({name: max(least, min(depth, seen.high_water[name])) for name, depth in wished.items()})
     starts.sort(key=lambda depths: total_bits(depths, bits))
     found = shrink(
         measure, starts, top, bits, allowed=allowed, ahead=limits, least=least, simulations=budget.simulations,

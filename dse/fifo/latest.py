@@ -1,0 +1,153 @@
+"""Depths by the latest schedule: everything as late as it can be without a frame ending later.
+
+A run in which no FIFO is full does everything as soon as it can, so that tokens wait behind tasks that are done early:
+often after they have become wider, as rows that have become windows do. The latest schedule goes the other way, from
+the ends of the frames back to the inputs. What is read then must have been written the cycle before; a pipeline whose
+write has until then stood still before it, as one clock; and so its reads are later, too. Tokens wait as far up as they
+can, where full FIFOs keep them. The schedule shows that its depths suffice: a run with them does nothing later.
+
+Memories are thought to bring words at an even pace, and pipelines to stand still as a whole, which those that flush do
+not. What that leaves out is for the simulation to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import networkx as nx
+import numpy as np
+
+from penstock.compiler.jit import Ints
+from penstock.compiler.simulator import Network, Phase, Rules, SimulatedProcess
+from penstock.compiler.simulator.plan import cycles_a_word, stage_of
+from penstock.profiling.channel_times import most_held
+from penstock.profiling.sampling import iterations_of
+
+_MOST_TOKENS = 40_000_000  # of all frames together: a second or two
+_MOST_SWEEPS = 4  # after which blocks may still wait for each other; the simulation says whether that matters
+
+
+@dataclass(frozen=True)
+class _Access:
+    """Of one process to one channel, all tokens of all frames, at its own times if it never waits.
+
+    `first` is when it takes hold of a token or a slot, `last` when it hands it on; the same, but for blocks.
+    """
+
+    channel: str
+    writes: bool
+    first: Ints
+    last: Ints
+
+
+@dataclass(frozen=True)
+class _Own:
+    """A process by itself: its accesses, and when its frames end."""
+
+    accesses: tuple[_Access, ...]
+    ends: Ints
+
+
+def latest_depths(network: Network, rules: Rules, ends: Sequence[int]) -> Mapping[str, int] | None:
+    """A depth for every FIFO with which frames end by `ends`.
+
+    None where that would take long, where processes feed each other in a cycle, and where blocks pass between whole
+    processes.
+    """
+    graph: nx.DiGraph[str] = nx.DiGraph(list(network.ends().values()))
+    many = len(ends) * sum(network.tokens().values()) > _MOST_TOKENS
+    if many or any(c.kind == "pipo" for c in network.channels) or not nx.is_directed_acyclic_graph(graph):
+        return None
+    paces = {name: float(cycles) for name, cycles in cycles_a_word(network).items()}
+    own = {p.name: _own(p, rules, len(ends), paces) for p in network.processes}
+    connected = [name for name in reversed(list(nx.topological_sort(graph))) if own[name].accesses]
+    blocks = {c.name: c.depth or 1 for c in network.channels if c.kind == "block"}
+    due: dict[str, Ints] = {}  # by when blocks are to be given back
+    for left in reversed(range(_MOST_SWEEPS)):
+        depths, later = _sweep([own[name] for name in connected], np.array(ends), blocks, due)
+        if not left or all(name in due and (due[name] <= found).all() for name, found in later.items()):
+            return depths
+        due = {name: np.minimum(due.get(name, found), found) for name, found in later.items()}
+    return None
+
+
+def _sweep(
+    processes: Sequence[_Own], ends: Ints, blocks: Mapping[str, int], due: Mapping[str, Ints]
+) -> tuple[dict[str, int], dict[str, Ints]]:
+    """Readers first: depths of all FIFOs, and by when each block is to be given back so that the next finds room."""
+    depths: dict[str, int] = {}
+    later: dict[str, Ints] = {}
+    read: dict[str, tuple[Ints, Ints]] = {}  # when tokens are taken, and given back
+    for process in processes:
+        times = [process.ends]
+        spare = [ends - process.ends]
+        for access in process.accesses:
+            if access.writes:
+                times.append(access.last)
+                spare.append(read[access.channel][0] - 1 - access.last)
+            elif access.channel in due:
+                times.append(access.last)
+                spare.append(due[access.channel] - access.last)
+        clock = _Clock(np.concatenate(times), np.concatenate(spare))
+        for access in process.accesses:
+            first = clock.latest(access.first)
+            last = first if access.last is access.first else clock.latest(access.last)
+            if not access.writes:
+                read[access.channel] = (first, last)
+                continue
+            given = read.pop(access.channel)[1]
+            if (count := blocks.get(access.channel)) is None:
+                depths[access.channel] = most_held(np.arange(len(first)), first, given)
+            else:
+                later[access.channel] = np.append(first[count:] - 1, np.full(min(count, len(first)), ends[-1]))
+    return depths, later
+
+
+class _Clock:
+    """A process's own clock, which may stand still but never goes back, as late as `spare` lets it be at each time."""
+
+    def __init__(self, times: Ints, spare: Ints) -> None:
+        order = np.argsort(times, kind="stable")
+        self._times = times[order]
+        self._late = np.minimum.accumulate(spare[order][::-1])[::-1]
+
+    def latest(self, times: Ints) -> Ints:
+        """No later than what comes at the same time or after it lets it be; all of them come before an end."""
+        return times + self._late[self._times.searchsorted(times)]
+
+
+def _own(process: SimulatedProcess, rules: Rules, frames: int, paces: Mapping[str, float]) -> _Own:
+    found: dict[tuple[str, bool], list[_Access]] = {}
+    begun = rules.first_phase_delay if len(process.phases) > 1 else 0
+    for number, phase in enumerate(process.phases):
+        begun += rules.phase_gap if number else 0
+        brought = [paces[a.channel] * a.tokens / phase.iterations for a in phase.accesses if a.channel in paces]
+        period = max([float(phase.ii), *brought])
+        for access in _accesses(phase, rules, period, begun, paces):
+            found.setdefault((access.channel, access.writes), []).append(access)
+        begun += int((phase.iterations - 1) * period) + phase.depth
+    starts = (begun + rules.start_gap) * np.arange(frames)[:, None]
+
+    def in_all(parts: Sequence[Ints]) -> Ints:
+        return (starts + np.concatenate(parts)).ravel()
+
+    accesses: list[_Access] = []
+    for (channel, writes), parts in found.items():
+        first = in_all([part.first for part in parts])
+        last = first if all(part.last is part.first for part in parts) else in_all([part.last for part in parts])
+        accesses.append(_Access(channel, writes, first, last))
+    return _Own(tuple(accesses), (starts + begun).ravel())
+
+
+def _accesses(phase: Phase, rules: Rules, period: float, begun: int, memory: Container[str]) -> Iterator[_Access]:
+    """Those of one phase to channels, at the process's own times."""
+    for access in phase.accesses:
+        if access.channel in memory:
+            continue
+        at = begun + stage_of(access, phase, rules)
+        iterations = iterations_of(access.pattern, np.arange(access.pattern.count)).repeat(access.count)
+        first = last = at + (iterations * period).astype(np.int64)
+        if access.hold:
+            last = at + ((iterations + access.hold) * period).astype(np.int64)
+        yield _Access(access.channel, access.direction == "write", first, last)
