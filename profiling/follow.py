@@ -11,6 +11,7 @@ from penstock.compiler.jit import Words, WordTable, jit
 AT = 0  # the nest it is in
 END = 1  # the one after its last
 START = 2  # when the nest it is in starts
+READY = 3  # whether it may have something new to look at
 # columns of a nest
 FIRST_PORT = 0
 LAST_PORT = 1  # the one after it
@@ -31,6 +32,8 @@ WAITERS = 1  # the first token that waits for a slot
 PLACES = 2  # where it is kept which token frees the slot of which
 WRITTEN = 3  # tokens of which the time is known
 READ = 4
+WRITER = 5  # tasks
+READER = 6
 
 
 @jit
@@ -88,11 +91,17 @@ def follow(
     waits: Words, local: Words, sees: Words, places: Words,
     late: Words, written: Words, read: Words,
 ) -> None:  # fmt: skip
-    """Until nobody can go on: the tasks that have not reached their end then are stuck."""
+    """Until nobody can go on: the tasks that have not reached their end then are stuck.
+
+    A task is looked at again when one of its neighbours has moved.
+    """
     moved = True
     while moved:
         moved = False
         for task in tasks:
+            if task[READY] == 0:
+                continue
+            task[READY] = 0
             while task[AT] < task[END]:
                 nest, start = nests[task[AT]], task[START]
                 done, most = True, 0
@@ -105,6 +114,7 @@ def follow(
                     times = written if port[WRITES] else read
                     if pass_on(nest, ports, number, channel, start, local, sees, late, times):
                         channel[WRITTEN if port[WRITES] else READ] = port[TOKEN] + port[PASSED]
+                        tasks[channel[READER if port[WRITES] else WRITER]][READY] = 1
                         moved = True
                     done = done and port[MET] == port[SIZE] and port[PASSED] == port[SIZE]
                     most = max(most, late[port[LATE] + port[MET]])

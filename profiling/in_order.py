@@ -83,7 +83,7 @@ class _Tables:
         self._numbers = {name: number for number, name in enumerate(slots)}
         places = 0
         for name, (first, place) in slots.items():
-            self.channels.append([self.tokens, first, places, 0, 0])
+            self.channels.append([self.tokens, first, places, 0, 0, 0, 0])
             self.places.append(place)
             self.tokens, places = self.tokens + counts[name], places + len(place)
 
@@ -94,7 +94,7 @@ class _Tables:
         return {port[at.CHANNEL] for port in ports if port[at.WRITES] and port[at.MET] < port[at.SIZE]}
 
     def add_task(self, work: Work, names: Sequence[str]) -> None:
-        self.tasks.append([len(self.nests), len(self.nests) + len(work.nests), 0])
+        self.tasks.append([len(self.nests), len(self.nests) + len(work.nests), 0, 1])
         for nest in work.nests:
             self._add_nest(nest, names)
 
@@ -104,6 +104,7 @@ class _Tables:
         for access, writes in ports:
             size = len(access.waits)
             number, token = self._numbers[names[access.channel]], access.part.start
+            self.channels[number][at.WRITER if writes else at.READER] = len(self.tasks) - 1
             self.ports.append([number, int(writes), size, token, self._accesses, self.lateness, self._seen, 0, 0])
             self.waits.append(access.waits)
             self.local.append(access.local)

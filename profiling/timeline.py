@@ -30,6 +30,7 @@ from penstock.profiling.simulated import rules_of, simulated_network
 from penstock.profiling.task_times import TaskRun, TaskTimes, Work, run_task, work_of
 
 _MOST_SWEEPS = 8  # after which times move a few tokens at once, in circles
+_SETTLING = 2  # of a later sweep that goes on: so many times fewer tasks than the first ones ran
 _PAST = -(1 << 40)
 
 
@@ -202,9 +203,15 @@ class FreeTimeline:
         self._freed: dict[Hashable, tuple[Times, object]] = {}
         self._ends = self.network.ends()
         self._waiting = {self._ends[name][0] for name in shallow}
-        for _ in range(_MOST_SWEEPS):
+        first = 0
+        for number in range(_MOST_SWEEPS):
+            before = len(self._runs)
             if not self._sweep():
                 return
+            ran = len(self._runs) - before
+            if number > 1 and ran * _SETTLING > first:
+                break  # it would not end soon
+            first = max(first, ran)
         found = self._in_order()
         if found.stuck and seen:
             self._early = True
