@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -45,3 +46,25 @@ def test_what_gains_nothing_is_left_out_where_only_the_time_between_inputs_count
     assert (worth.evaluate(slower, best) is None) == (len(objectives) == 1)
     assert len(worth.seen) == len(objectives)
     assert not worth.may_go_on
+
+
+@pytest.mark.parametrize(
+    ("interval", "quickest", "looked_at"),
+    [
+        (100_300, 100_000, False),  # nothing else is changed than what operators wait for, which is hardly anything
+        (102_000, 100_000, True),
+        (100_300, 99_800, True),  # operators are quicker
+    ],
+)
+def test_what_hardly_waits_is_not_fed_otherwise(
+    monkeypatch: pytest.MonkeyPatch, interval: int, quickest: int, looked_at: bool
+) -> None:
+    frames = evaluator("throughput")
+    worth = Worth(frames, frames.space.choices, 8, None)
+    found = worth.evaluate(frames.space.fitted_setting())
+    assert found is not None
+    best = replace(found, figures=replace(found.figures, interval=interval))
+    other = {**best.params, "burst.fc2": "2x"}
+    cycles = {str(best.params): 100_000, str(other): quickest}
+    monkeypatch.setattr(Worth, "_quickest", lambda _, params: cycles[str(dict(params))])
+    assert (worth.evaluate(other, best) is not None) == looked_at
