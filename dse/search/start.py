@@ -24,7 +24,7 @@ from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.turned import less_turned
 from penstock.dse.search.worth import rank_of
 from penstock.dse.space.external import PREFETCH, STRIPES
-from penstock.dse.space.fitted import BUILT, FAVOUR, FITTED, SHARE
+from penstock.dse.space.fitted import BUILT, BURST, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE
 from penstock.dse.space.grouping import BUDGET, FUSED, GREEDY
 from penstock.dse.space.tasks import MAPPING
 from penstock.dse.space.tiling import Choices, Params, Value
@@ -42,6 +42,9 @@ _MOST_REWALKED = 5
 """Relatives of the best of which other walks are tried where none of all finds a place."""
 _MOST_PLACED = 12
 """Relatives of the best that are divided among the dies, as exactly as a finished design is, until one can be."""
+_MOST_WAITING_OTHERWISE = 2
+_AS_FAST = 1.02
+"""By the model: it says less of where inputs that follow each other wait than a simulation does."""
 _FEWER_OF = {SHARE: 3, STRIPES: 2, PREFETCH: 1}
 """How many smaller values of a parameter these take."""
 
@@ -106,11 +109,31 @@ def starting_settings(
         fastest = min([best, *smaller[:1]], key=lambda one: rank_of(evaluator.assume(one)))
         divisible = _divisible(evaluator, fastest, choices)
         turned = _turned_less(evaluator, (divisible or [fastest])[0], choices)
-        settings += [fastest, *turned, *divisible, best, *smaller]
+        otherwise = waiting_otherwise(found.timed, found.best) if evaluator.goal.weighs_frames else []
+        settings += [fastest, *turned, *divisible, best, *otherwise, *smaller]
         modelled = found.tried + more
     if set(choices["allocation"]) != {FITTED}:
         settings += [within(params, choices) for params in _guesses(evaluator)]
     return tuple(_new_and_fitting(evaluator, settings)), modelled
+
+
+def waiting_otherwise(timed: Sequence[Evaluation], best: Evaluation) -> list[dict[str, Value]]:
+    """Designs as fast as the best in which rows and weights wait in other places, the best first.
+
+    Two layers may take turns where the model has them work at once. One that waits elsewhere mostly does not do so in
+    the same place, and which one is faster a simulation of a few inputs says.
+    """
+    kinds = {_waits(best.params): dict(best.params)}
+    for one in timed:
+        if one.feasible and one.values[0] <= best.values[0] * _AS_FAST:
+            kinds.setdefault(_waits(one.params), dict(one.params))
+    return list(kinds.values())[1 : 1 + _MOST_WAITING_OTHERWISE]
+
+
+def _waits(params: Params) -> Hashable:
+    """What says where tokens of several inputs wait."""
+    said = (IN_TURN, STRIPES, f"{BURST}.", f"{COMPACT}.")
+    return tuple(sorted((name, value) for name, value in params.items() if name.startswith(said)))
 
 
 def _smaller(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -> tuple[list[dict[str, Value]], int]:
