@@ -88,13 +88,14 @@ def run(only: str = "", limit: int | None = None) -> Figures:
 
 
 def _beside_published(rows: Sequence[Mapping[str, Value]]) -> Mapping[str, Value]:
-    """Null where no convolutional network was sized."""
-    shares = [float(str(row["bytes_fifo"])) / float(str(row["bytes_published"])) for row in rows]
+    """Null where no convolutional network was sized: of one that fits at no setting there is nothing to size."""
+    sized = [row for row in rows if row["bytes_fifo"] is not None]
+    shares = [float(str(row["bytes_fifo"])) / float(str(row["bytes_published"])) for row in sized]
     return {
         "cnns": len(rows),
         "cnns_below_published": sum(share < 1 for share in shares),
         "cnn_bytes_vs_published_max": round(max(shares), 3) if shares else None,
-        "cnn_sizing_cpu_s_max": max((float(str(row["sizing_cpu_s"])) for row in rows), default=None),
+        "cnn_sizing_cpu_s_max": max((float(str(row["sizing_cpu_s"])) for row in sized), default=None),
     }
 
 

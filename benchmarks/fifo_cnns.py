@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks.registry import Value
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
@@ -51,7 +52,17 @@ def row_of(network: Cnn) -> Mapping[str, Value]:
     program = prepare(import_model(network.model), "w8a8")
     goal = Goal.of(("throughput",), [] if network.dsp is None else [f"dsp<={network.dsp}"])
     evaluator = Evaluator.create(program, network.platform, quantize="w8a8", goal=goal)
-    best = evaluator.proven(explore(evaluator, TRIALS).best.evaluation)
+    try:
+        best = evaluator.proven(explore(evaluator, TRIALS).best.evaluation)
+    except PenstockError as error:
+        if error.code != "nothing-fits":
+            raise
+        print(f"fifo: {network.name}: {error.limit}", file=sys.stderr, flush=True)
+        return {
+            "network": network.name, "model": network.model, "platform": network.platform, "bytes_fifo": None,
+            "bytes_published": network.published, "search_cpu_s": round(time.process_time() - began, 1),
+            "note": error.limit, "evidence": "modelled",
+        }  # fmt: skip
     searched, sizing_began = time.process_time() - began, time.process_time()
     planned = evaluator.assembler.network(best.design)
     few = outlook_of(planned, evaluator.platform, evaluator.clock_mhz).events <= MOST_EVENTS

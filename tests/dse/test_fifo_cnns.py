@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import fifo, fifo_cnns
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
@@ -50,6 +51,21 @@ def test_rows_are_asked_for_by_name_and_stand_beside_what_was_published(monkeypa
     assert (found.evidence, found.summary["networks"], found.summary["cnns_below_published"]) == ("modelled", 0, 4)
     assert (found.summary["cnn_bytes_vs_published_max"], found.summary["cnn_sizing_cpu_s_max"]) == (0.5, 4.0)
     assert fifo.run("cnn/resnet8").evidence == "simulated"
+
+
+def test_a_network_that_fits_at_no_setting_is_a_row_that_says_so(
+    monkeypatch: pytest.MonkeyPatch, designed: tuple[Evaluator, Evaluation]
+) -> None:
+    def explored(*_: object) -> None:
+        raise PenstockError(code="nothing-fits", what="none", where="", limit="3.5 times the bram18", hint="")
+
+    monkeypatch.setattr(fifo_cnns, "import_model", lambda _: None)
+    monkeypatch.setattr(fifo_cnns, "prepare", lambda *_: designed[0].program)
+    monkeypatch.setattr(fifo_cnns, "explore", explored)
+    found = fifo.run("cnn/resnet8")
+    assert (found.rows[0]["bytes_fifo"], found.rows[0]["note"]) == (None, "3.5 times the bram18")
+    assert (found.summary["cnns"], found.summary["cnns_below_published"]) == (1, 0)
+    assert found.summary["cnn_bytes_vs_published_max"] is None
 
 
 def test_a_row_sizes_what_its_search_found(
