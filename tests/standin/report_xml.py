@@ -155,8 +155,10 @@ def _loop(design: Synthesis, loop: Loop, module: Module) -> Node:
 
 
 def pipeline_word(loop: Loop, module: Module, style: Style) -> str:
-    """What a release says of a loop's pipeline: newer ones also how it starts again, and how it waits (of what flushes no
-    report was at hand: only that its style is named is assumed)."""
+    """What a release says of a loop's pipeline: newer ones also how it starts again, and how it waits.
+
+    Of what flushes no report was at hand: that its style is named is all that is assumed.
+    """
     if loop.ii is None:
         return "no"
     if style.release >= "2024" and loop.style is not None:
