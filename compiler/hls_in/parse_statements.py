@@ -80,6 +80,8 @@ class StatementReader(RecordReader):
         if len(parts) != sum(said) + 1:
             return self.bad(cursor, "for loop whose head a macro writes")
         body = self.single(parts.pop())
+        if body[0] != "block":  # its pragmas stand between the head and the only statement
+            body = ["block", [place[0], place[1], place[2] + 1], cursor.extent.end.line, [body]]
         start, condition, step = (parts.pop(0) if there else None for there in said)
         asked = self.expression(condition) if condition is not None else None
         moved = self.expression(step) if step is not None else None
@@ -87,9 +89,7 @@ class StatementReader(RecordReader):
             if start is not None:
                 self.pending.append(self.statement(start))
             if moved is not None:
-                end = body[2] if body[0] == "block" else cursor.extent.end.line
-                inside = [*(body[3] if body[0] == "block" else [body]), ["expression", moved[1], moved]]
-                body = ["block", body[1], end, inside]
+                body = ["block", body[1], body[2], [*body[3], ["expression", moved[1], moved]]]
             return self.whole_loop(as_for(place, asked, body))
         begun = self.loop_start(start, asked) if start is not None else begun_before(place, moved)
         own, others = _own_step(moved, variable_of(["for", None, begun]))

@@ -28,6 +28,7 @@ KNOWN = frozenset(
         "reset", "resource", "shared", "stable", "stream", "top", "unroll",
     }
 )  # fmt: skip
+_STYLES = ("stp", "flp", "frp")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,13 @@ class Pragma:
     @property
     def flushes(self) -> bool:
         """Of a pipeline: whether it is asked to go on with what has entered while its next iteration waits."""
-        return self.options.get("style", "").lower() in ("flp", "frp") or "enable_flush" in self.options
+        style = self.options.get("style", "stp").lower()
+        if style not in _STYLES:
+            raise PenstockError(
+                code="bad-pragma", what=f"style={style} of #pragma HLS {self.kind} is no way for a pipeline to wait",
+                where=shown(self.where), limit="known are " + ", ".join(_STYLES), hint="write one of these, or none",
+            )  # fmt: skip
+        return style != "stp" or "enable_flush" in self.options
 
     def number(self, key: str, constants: Constants) -> int | None:
         """An option's integer: a literal, a constant or macro by its name, or what is computed of such."""

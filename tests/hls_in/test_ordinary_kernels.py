@@ -318,4 +318,20 @@ def test_a_pipeline_that_is_asked_to_flush_gives_away_what_it_has(tmp_path: Path
         assert isinstance(network, Network)
         (stream,) = (one for one in Simulator(network).free_run().tokens if one.channel.name == "t")
         first[style] = int(stream.filled[0])
+    with pytest.raises(PenstockError, match="style=fast .*known are stp, flp, frp"):
+        timed(tmp_path, _SLOW_THEN_DEEP.replace("STYLE", "style=fast"))
     assert first["style=flp"] == first["style=frp"] == first["enable_flush"] < first[""] == first["style=stp"]
+
+
+def test_a_pragma_between_a_loops_head_and_its_only_statement_is_the_loops(tmp_path: Path) -> None:
+    """As AMD's own examples have it."""
+    text = """
+void top(const int a[8], int b[8]) {
+  for (int i = 0; i < 2; i++)
+    for (int j = 0; j < 4; j++)
+#pragma HLS PIPELINE II=3
+      b[4 * i + j] = 2 * a[4 * i + j];
+}
+"""
+    (loop,) = loops(read(tmp_path, text))
+    assert (loop.iterations, loop.target, loop.explicit) == (8, 3, True)
