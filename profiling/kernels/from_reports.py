@@ -30,8 +30,7 @@ class Reported:
         self.taken.add(item)
         figures = reported_figures(loop)
         assert figures is not None
-        flushes = planned.flushes if loop.flushes is None else loop.flushes
-        return replace(planned, ii=figures[0], depth=figures[1], flushes=flushes)
+        return replace(planned, ii=figures[0], depth=figures[1], flushes=loop.flushes(planned.flushes))
 
     def notes(self) -> Iterator[str]:
         for item in self._lacking:

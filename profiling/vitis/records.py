@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from penstock.compiler.evidence import Evidence
 
@@ -36,6 +36,7 @@ PipelineStyle = Literal["stp", "flp", "frp"]
 """stp stops whole, flp flushes what is behind the wait, frp flushes freely."""
 _STYLES: Mapping[str, PipelineStyle] = {"stp": "stp", "flp": "flp", "flushable": "flp", "frp": "frp"}
 _STYLE = re.compile(r"\b(stp|flp|frp|flushable)\b", re.I)
+_Planned = TypeVar("_Planned", bound="bool | None")
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,10 @@ class ReportedLoop:
         found = _STYLE.search(self.kind or "")
         return None if found is None else _STYLES[found.group(1).lower()]
 
-    @property
-    def flushes(self) -> bool | None:
-        """Whether what has entered its pipeline goes on while the next iteration waits, where the report says it."""
-        return None if self.style is None else self.style != "stp"
+    def flushes(self, planned: _Planned) -> bool | _Planned:
+        """Whether what has entered its pipeline goes on while the next iteration waits: as the report says, or else as
+        was planned."""
+        return planned if self.style is None else self.style != "stp"
 
 
 @dataclass(frozen=True)

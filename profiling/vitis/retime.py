@@ -111,11 +111,10 @@ def reported_figures(loop: ReportedLoop) -> tuple[int, int] | None:
 def timed_phase(phase: Phase, loop: ReportedLoop | None) -> Phase:
     """Accesses go where the tool's rules put them: planned stages belong to the planned pipeline."""
     figures = reported_figures(loop) if loop is not None else None
-    if figures is None:
+    if loop is None or figures is None:
         return phase
     accesses = tuple(replace(access, stage=None) for access in phase.accesses)
-    flushes = phase.flushes if loop is None or loop.flushes is None else loop.flushes
-    return replace(phase, ii=figures[0], depth=figures[1], accesses=accesses, flushes=flushes)
+    return replace(phase, ii=figures[0], depth=figures[1], accesses=accesses, flushes=loop.flushes(phase.flushes))
 
 
 def _described(process: SimulatedProcess, loops: Iterable[ReportedLoop | None] | None) -> list[PhaseTiming]:

@@ -53,7 +53,7 @@ def _set(nest: NestSchedule, loop: ReportedLoop | None) -> NestSchedule:
     bound = Bound("pipeline", ii, f"csynth reached II = {ii} for {loop.name}")
     return replace(
         nest, ii=ii, depth=depth, bounds=(bound,), ports=tuple(_moved(port, depth) for port in nest.ports),
-        flushes=nest.flushes if loop.flushes is None else loop.flushes,
+        flushes=loop.flushes(nest.flushes),
     )  # fmt: skip
 
 

@@ -318,7 +318,7 @@ def test_a_pipeline_that_is_asked_to_flush_gives_away_what_it_has(tmp_path: Path
         assert isinstance(network, Network)
         (stream,) = (one for one in Simulator(network).free_run().tokens if one.channel.name == "t")
         first[style] = int(stream.filled[0])
-    with pytest.raises(PenstockError, match="style=fast .*known are stp, flp, frp"):
+    with pytest.raises(PenstockError, match=r"style=fast .*known are stp, flp, frp"):
         timed(tmp_path, _SLOW_THEN_DEEP.replace("STYLE", "style=fast"))
     assert first["style=flp"] == first["style=frp"] == first["enable_flush"] < first[""] == first["style=stp"]
 
