@@ -24,6 +24,7 @@ from penstock.services.api.plumbing.accounts import (
 from penstock.services.settings import Settings
 from tests.api.conftest import MakeClient, check_problem
 from tests.api.seeding import Seeder
+from tests.fixtures.waiting import wait_until
 
 SAFE = ("GET", "HEAD")
 
@@ -125,12 +126,19 @@ def test_what_is_somebody_elses_stays(
 
 def test_every_change_is_in_the_audit_log(client: httpx.Client, seeder: Seeder, tokens: dict[str, str]) -> None:
     admin = bearer(tokens["admin"])
+
+    def written(actor: str) -> bool:
+        """Answers are on their way before they are written down."""
+        return bool(client.get("/v1/audit", params={"actor": actor}, headers=admin).json()["items"])
+
     client.post(
         "/v1/runs", json={"model": seeder.model().id}, headers=bearer(tokens["submit"]) | {"X-Request-Id": "ci-1"}
     )
+    wait_until(lambda: written("submiter"))
     client.post("/v1/runs/run_x/cancel", headers=bearer(tokens["read"]))
     client.get("/v1/runs", headers=admin)
     client.post("/v1/runs/run_x/cancel")
+    wait_until(lambda: written("reader"))
     items = client.get("/v1/audit", headers=admin).json()["items"]
     requests = [(one["actor"], one["action"], one["status"]) for one in items if one["status"] is not None]
     assert requests == [
