@@ -28,11 +28,12 @@ PassedTokens = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class PipelineFigures:
-    """Iterations of one run of a pipeline, its II, its stages."""
+    """Iterations of one run of a pipeline, its II, its stages, and whether it flushes."""
 
     iterations: int
     ii: int
     depth: int
+    flushes: bool
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,11 @@ class ReadBackNest:
 
     @property
     def same_ii(self) -> bool:
-        return self.same_nest and self.written is not None and self.read is not None and self.written.ii == self.read.ii
+        """Its II, and how it waits for input."""
+        written, read = self.written, self.read
+        if not self.same_nest or written is None or read is None:
+            return False
+        return (written.ii, written.flushes) == (read.ii, read.flushes)
 
     @property
     def deeper(self) -> int | None:
@@ -77,7 +82,7 @@ def read_back(top: stream.TopOp, library: OperatorLibrary, folder: Path) -> Read
     read: dict[str, list[PipelineFigures]] = {}
     for item, found in timed.schedules.items():
         if isinstance(item, Pipeline):
-            figures = PipelineFigures(item.iterations, found.ii, found.depth)
+            figures = PipelineFigures(item.iterations, found.ii, found.depth, found.flushes)
             read.setdefault(timed.owners[item], []).append(figures)
     nests = [
         ReadBackNest(task.name, written, one)
@@ -90,7 +95,7 @@ def read_back(top: stream.TopOp, library: OperatorLibrary, folder: Path) -> Read
 
 
 def _figures(schedule: NestSchedule) -> PipelineFigures:
-    return PipelineFigures(schedule.run_iterations, schedule.ii, schedule.depth)
+    return PipelineFigures(schedule.run_iterations, schedule.ii, schedule.depth, schedule.flushes)
 
 
 def _sent(task: Task) -> PassedTokens:
