@@ -6,11 +6,12 @@ all channels of a place together. Then a layer begins when the first rows that i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
-from penstock.compiler.analysis.graph import Concat, Graph, Node, Slice, TensorOp, Windows
+from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, Windows
+from penstock.compiler.analysis.reshaping import merged_groups
 from penstock.compiler.dialects.types import tensor_type
 
 FrameDims = set[tuple[SSAValue, int]]
@@ -21,17 +22,22 @@ def spatial_loops(graph: Graph) -> Mapping[str, tuple[int, ...]]:
 
     It spreads from the dims that windows slide along to everything that is walked together with them.
     """
-    if not any(isinstance(node, Windows) for node in graph.nodes):
-        return {}
+    dims = frame_dims(graph.nodes)
+    loops = {op.layer: _loops(op, dims) for op in graph.operations} if dims else {}
+    return {layer: found for layer, found in loops.items() if found}
+
+
+def frame_dims(nodes: Sequence[Node]) -> FrameDims:
+    """The dims that windows slide along, and all that are walked together with them."""
     dims: FrameDims = set()
+    if not any(isinstance(node, Windows) for node in nodes):
+        return dims
     while True:
         known = len(dims)
-        for node in graph.nodes:
+        for node in nodes:
             _spread(node, dims)
         if len(dims) == known:
-            break
-    loops = {op.layer: _loops(op, dims) for op in graph.operations}
-    return {layer: found for layer, found in loops.items() if found}
+            return dims
 
 
 def _spread(node: Node, dims: FrameDims) -> None:
@@ -45,11 +51,20 @@ def _spread(node: Node, dims: FrameDims) -> None:
             pairs = [[(v, d) for v in (*node.sources, node.result)] for d in range(_rank(node.result))]
         case TensorOp():
             pairs = [[*_walked(node, loop)] for loop in range(len(node.trips))]
-        case _:
+        case Reshape():
+            dims |= _of_merged(node, dims)
             return
     for together in pairs:
         if any(one in dims for one in together):
             dims.update(together)
+
+
+def _of_merged(node: Reshape, dims: FrameDims) -> FrameDims:
+    """The dims of which a frame's rows or columns are merged, as an enlarged one's are: walked one after the other."""
+    whole, finer = sorted((node.source, node.result), key=_rank)
+    shapes = [tensor_type(value).get_shape() for value in (finer, whole)]
+    groups = merged_groups(*shapes) or []
+    return {(finer, dim) for number, group in enumerate(groups) if (whole, number) in dims for dim in group}
 
 
 def _walked(op: TensorOp, loop: int) -> FrameDims:

@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, Windows
 from penstock.compiler.analysis.loops import LoopPlan, canonical_itensor
 from penstock.compiler.analysis.parts import allows_parts, divisible, joined, part_of, row_major, row_major_words
+from penstock.compiler.analysis.reshaping import reshaped_order
 from penstock.compiler.analysis.spatial import chained_dims, slides_before, slides_of, window_readers
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import ITensorType
@@ -104,9 +105,14 @@ class ValueOrders:
         return [n for n in same if n.dim == node.dim]
 
     def reshaped(self, node: Reshape) -> tuple[ITensorType, ITensorType]:
-        """Row-major on both sides, in runs that neither shape breaks, as long as the source's slices."""
+        """As the source comes, where that is an order of the result too. Else row-major on both sides, in runs that
+        neither shape breaks, as long as the source's slices."""
         shapes = [tensor_type(value).get_shape() for value in (node.source, node.result)]
-        made = self.of(node.source).element_shape
+        comes = self.of(node.source)
+        passes = None if any(self.grains(node.source)) else reshaped_order(comes, *shapes)
+        if passes is not None:
+            return comes, passes
+        made = comes.element_shape
         run = gcd(*(shape[-1] if shape else 1 for shape in shapes), made[-1] if made else 1)
         source, result = (
             row_major(shape, dtype_of(node.source), [*[1] * (len(shape) - 1), run] if shape else None)

@@ -19,6 +19,9 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.analysis.spatial import frame_dims
+from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.fold_reshapes import cancel_reshapes, is_reshape, normalise_reshapes
@@ -48,9 +51,30 @@ class SplitLoops(Rewrite):
             cancel_reshapes(editor)
             normalise_reshapes(editor)
             editor.remove_dead()
-            if not any(_move(editor, op) for op in list(editor.block.ops) if is_reshape(op)):
+            stays = merged_frames(editor)
+            if not any(_move(editor, op) for op in list(editor.block.ops) if is_reshape(op) and op not in stays):
                 break
             _check_settling(editor)
+
+
+def merged_frames(editor: Editor) -> set[Operation]:
+    """The merges of what became a frame's rows or columns, as of one that is enlarged: these stay.
+
+    Loops along rows in three parts are no rows: windows could not pass them place by place, and all that is joined with
+    the frame would be split as well, up to the model's first layers.
+    """
+    merges = [op for op in editor.block.ops if isinstance(op, tensor.CollapseShapeOp)]
+    if not merges or not any(isinstance(op, SlideOp) for op in editor.block.ops):
+        return set()
+    dims = frame_dims(read_graph(editor.module).nodes)
+    return {op for op in merges if any((op.result, d) in dims for d in _really_merged(op))}
+
+
+def _really_merged(op: tensor.CollapseShapeOp) -> list[int]:
+    """The dims that several of more than one element became."""
+    shape = shape_of(op.operands[0])
+    found = groups(shape, shape_of(op.results[0]))
+    return [number for number, group in enumerate(found) if sum(shape[d] > 1 for d in group) > 1]
 
 
 _MOST_DIMS = 16

@@ -41,6 +41,11 @@ def _squeeze(x: torch.Tensor, body: nn.Module, down: nn.Module, up: nn.Module) -
     return y * torch.sigmoid(up(F.relu(down(y.mean((2, 3), keepdim=True)))))
 
 
+def _enlarged(x: torch.Tensor, down: nn.Module, up: nn.Module) -> torch.Tensor:
+    y = F.relu(x)
+    return up(torch.cat([F.interpolate(F.relu(down(y)), scale_factor=2), y], 1))
+
+
 FRAMES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "stride": (lambda: nn.Conv2d(3, 4, 3, 2, 1), (1, 3, 9, 9)),
     "stride on an odd frame": (lambda: nn.Conv2d(2, 3, (3, 2), stride=(2, 1)), (1, 2, 7, 5)),
@@ -53,6 +58,12 @@ FRAMES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "depthwise, twice the channels": (lambda: nn.Conv2d(4, 8, 3, groups=4, padding=1), (1, 4, 6, 6)),
     "groups": (
         lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Conv2d(4, 6, 3, groups=2, padding=1)), (1, 2, 7, 7),
+    ),
+    "enlarged and joined": (
+        lambda: Calls(_enlarged, nn.Conv2d(4, 4, 3, 2, 1), nn.Conv2d(8, 2, 3, padding=1)), (1, 4, 8, 12),
+    ),
+    "pixels from channels": (
+        lambda: nn.Sequential(nn.Conv2d(2, 8, 3, padding=1), nn.PixelShuffle(2), nn.Conv2d(2, 3, 3)), (1, 2, 4, 5),
     ),
     "1-D": (lambda: nn.Conv1d(3, 5, 4, stride=2), (1, 3, 11)),
     "3-D": (lambda: nn.Conv3d(2, 3, (2, 3, 3), padding=1), (1, 2, 3, 4, 4)),

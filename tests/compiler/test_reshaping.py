@@ -1,0 +1,72 @@
+"""Reshapes on the way: the orders in which no token has to wait, and frames that are enlarged place by place."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import f32
+
+from penstock.compiler.analysis.default_design import default_design
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.analysis.loops import canonical_itensor
+from penstock.compiler.analysis.reshaping import merged_groups, reshaped_order
+from penstock.compiler.analysis.spatial import spatial_loops
+from penstock.compiler.dialects.itensor import ITensorType
+from penstock.compiler.dialects.types import tensor_bits
+from penstock.compiler.pipeline import prepare
+from penstock.dse.space.fusion import fusion_graph
+from tests.compiler.designs import divisors
+from tests.compiler.frames import FRAMES, imported
+
+SIZES = st.sampled_from([1, 2, 3, 4, 6])
+
+
+@st.composite
+def reshapes(draw: st.DrawFn) -> tuple[ITensorType, tuple[int, ...], tuple[int, ...]]:
+    """Any order of a tensor, and a shape with some neighbouring dims merged or split."""
+    groups = draw(st.lists(st.lists(SIZES, min_size=1, max_size=3), min_size=1, max_size=3))
+    finer, coarser = tuple(size for group in groups for size in group), tuple(prod(group) for group in groups)
+    source, result = (finer, coarser) if draw(st.booleans()) else (coarser, finer)
+    element, loops = list[int](), list[tuple[int, int, int | None]]()
+    for dim, size in enumerate(source):
+        element.append(draw(st.sampled_from(divisors(size))))
+        tile = draw(st.sampled_from([n for n in divisors(size) if n % element[dim] == 0]))
+        loops += [(size // tile, tile, dim), (tile // element[dim], element[dim], dim)]
+    order = draw(st.permutations(range(len(loops))))
+    return canonical_itensor(element, f32, [loops[n] for n in order]), source, result
+
+
+@settings(max_examples=300)
+@given(given=reshapes())
+def test_the_same_elements_pass_in_the_same_order(given: tuple[ITensorType, tuple[int, ...], tuple[int, ...]]) -> None:
+    kind, source, result = given
+    found = reshaped_order(kind, source, result)
+    if found is not None:
+        assert tuple(found.data_shape()) == result
+        assert np.array_equal(found.places(), kind.places())
+    if max(kind.element_shape) == 1 and len(source) > len(result):
+        assert found is not None, "single elements pass in any order of merged dims"
+
+
+def test_shapes_that_do_not_fit() -> None:
+    assert merged_groups((2, 3, 4), (6, 4)) == [[0, 1], [2]]
+    assert merged_groups((4, 3), (6, 2)) is None
+    assert merged_groups((2, 3), (2, 3, 1)) is None
+
+
+@pytest.mark.parametrize("name", ["enlarged and joined", "pixels from channels"])
+def test_a_frame_that_is_enlarged_passes_row_by_row(name: str) -> None:
+    """What it is joined with keeps its own loops, and no converter holds more than two rows of it twice."""
+    layer, shape = FRAMES[name]
+    graph = read_graph(prepare(imported(layer(), shape)).module)
+    loops = spatial_loops(graph)
+    assert set(loops) == {op.layer for op in graph.operations}
+    rows_and_columns = {len(loops[op.layer]) for op in graph.operations if op.reductions}
+    assert rows_and_columns == ({2} if name == "enlarged and joined" else {2, 4}), "pixels of a channel are places too"
+    held = fusion_graph(graph, default_design(graph, "u55c", 300.0)).edges.values()
+    most = max(tensor_bits(op.result) // op.trips[loops[op.layer][0]] for op in graph.operations)
+    assert max(held) <= 4 * most
