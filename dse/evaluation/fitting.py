@@ -46,7 +46,7 @@ _LEAST_LANES = 1 / 64
 _BISECTIONS = 4
 _FAR_SLOWER, _OF_DSPS = 2.0, (0.85, 0.7, 0.55, 0.4)
 """How many times slower what fits must be for other numbers of DSPs to be tried, and parts of all that are."""
-_PARTS = (0.75, 0.5, 0.25, 0.1)
+_PARTS = (0.75, 0.6, 0.5, 0.4, 0.3, 0.22, 0.16, 0.1)
 
 
 def may_fit_otherwise(figures: DesignFigures, limits: Resources, of_kernels: Callable[[], int] = lambda: 0) -> bool:
@@ -77,6 +77,7 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
     wanted = replace(limits, lut=limits.lut * share // 100, dsp=limits.dsp * share // 100)
     allowance = Allowance(wanted)
     found, steps = model(allowance), 1
+    first = found
     if spills and _keeps(other := model(replace(allowance, spilled=True)), wanted):
         return min(found, other, key=lambda one: one.values) if _keeps(found, wanted) else other
     for _ in range(_TRIES - 1):
@@ -99,6 +100,8 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
             return _between(model, allowance, above, found, before, wanted)
         # where operators take little of what they were allowed, it has to be lowered by far before they are fewer
         steps = 2 * steps if found.figures.resources == before.figures.resources else 1
+    if steps > 1 and found.figures.resources == first.figures.resources:
+        return _with_fewer_lanes(model, Allowance(wanted), found, wanted)  # it is DSPs that lanes are made of
     return found
 
 

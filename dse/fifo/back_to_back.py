@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from penstock.dse.fifo.depths import LEAST_DEPTH, bridges
+from penstock.dse.fifo.equalise import equalised_depths
 from penstock.dse.fifo.meeting import depths_where_paths_meet
 from penstock.profiling.model import ChannelFigures
 
@@ -47,12 +48,16 @@ def roomy_or_slower(
 
     Those go no faster than the slowest, as all do in the long run. Where there is no room for that either, FIFOs are
     as for one input, but hold what waits for readers that are still with the input before; or as for one input alone:
-    on a small device memory is worth more as lanes' banks. What loads fill is as the design says.
+    on a small device memory is worth more as lanes' banks. If that is more than there is room for, tasks of one input
+    go as slowly as the slowest as well, where that takes fewer bits. What loads fill is as the design says.
     """
     own = [channel for channel in channels if channel.kind == "stream" and channel.prefetch is None]
 
+    def bits(found: Mapping[str, int]) -> int:
+        return sum(found[channel.name] * channel.bits for channel in own)
+
     def has_room(found: Mapping[str, int]) -> bool:
-        return sum(found[channel.name] * channel.bits for channel in own) <= room
+        return bits(found) <= room
 
     for times in (lambda: channels, slower):
         found, doubtful = depths_back_to_back(channels, times(), depths)
@@ -62,4 +67,8 @@ def roomy_or_slower(
     waiting = {c.name: max(held[c.name], c.high_water + c.waiting) for c in own if c.waiting}
     if has_room({**held, **waiting}):
         held |= waiting
+    if not has_room(held):
+        evenly, doubtful = equalised_depths(channels, slower(), depths)
+        if bits(evenly) < bits(held):
+            return evenly, doubtful
     return held, held != depths

@@ -3,7 +3,8 @@
 What windows slide over is walked place by place, and all weights are wanted at every place. Sent again for each, they
 would cost more time than the arithmetic. So they are kept, those first that would be sent most often, as far as memory
 goes. Where the weights of a layer are larger than all that they meet, these stand still instead, and each weight passes
-once.
+once. What brings a tensor takes LUTs however small it is: where a model has so many that this is most of a small chip,
+the smallest lie on the chip for good, though not all of them could.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import WeightStore
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.types import tensor_bits
-from penstock.compiler.platforms import Resources
+from penstock.compiler.platforms.resources import BRAM18_BITS, Resources
 
 _KEPT = 0.5
 """Of the bits of a chip's memories. The rest is for lines, converters and FIFOs, and for blocks that are half full."""
 
+_LOADED, _MOST_LOADED, _FOR_GOOD = 750, 0.25, 0.25
+"""LUTs that bring a tensor to its kernel: part of a port, FIFOs, what takes words apart. What part of all LUTs that may
+be before small weights lie in block RAM for good; and what part of that these may take."""
+
 _COPIES, _TURNED = 3, 0.25
 """Of windows that are turned round: two blocks and what the kernel keeps; and what part of memories these may take."""
 
+_ROM: WeightStore = "rom"
 _LARGE, _FEW = 1 << 16, 4
 """Elements of a tensor, and how often each is used, so that it matters how it comes."""
 
@@ -38,22 +44,35 @@ class Stores:
 
     @staticmethod
     def of(graph: Graph, usual: WeightStore, limits: Resources) -> Stores:
-        """With weights of frames' layers kept, where the others' are streamed."""
+        """With weights of frames' layers kept, where the others' are streamed; and small ones there for good."""
         if usual != "stream":
             return Stores(usual)
-        room = _KEPT * limits.memory_bits
+        own = dict.fromkeys(_for_good(graph, limits), _ROM)
+        bits = {op.layer: weight_bits(op, graph) for op in graph.operations}
+        room = _KEPT * limits.memory_bits - sum(bits[layer] for layer in own)
         frames = spatial_loops(graph)
         sent = {op.layer: prod(op.trips[d] for d in frames.get(op.layer, ())) for op in graph.operations}
-        kept: dict[str, WeightStore] = {}
-        for op in sorted(graph.operations, key=lambda op: -sent[op.layer]):
-            bits = weight_bits(op, graph)
-            if sent[op.layer] > 1 and 0 < bits <= room:
-                room -= bits
-                kept[op.layer] = "keep"
-        return Stores(usual, kept)
+        for layer in sorted(sent, key=lambda layer: -sent[layer]):
+            if sent[layer] > 1 and 0 < bits[layer] <= room and layer not in own:
+                room -= bits[layer]
+                own[layer] = "keep"
+        return Stores(usual, own)
 
     def at(self, layer: str) -> WeightStore:
         return self.own.get(layer, self.usual)
+
+
+def _for_good(graph: Graph, limits: Resources) -> list[str]:
+    """The layers of the smallest weights, if bringing all weights took too many LUTs."""
+    params = {op.layer: sum(map(graph.is_param, op.inputs)) for op in graph.operations}
+    if sum(params.values()) * _LOADED <= _MOST_LOADED * limits.lut:
+        return []
+    found: list[str] = []
+    room = _FOR_GOOD * limits.bram18 * BRAM18_BITS
+    for op in sorted(graph.operations, key=lambda op: weight_bits(op, graph)):
+        if params[op.layer] and (room := room - weight_bits(op, graph)) >= 0:
+            found.append(op.layer)
+    return found
 
 
 def walked_frames(graph: Graph, stores: Stores) -> Mapping[str, tuple[int, ...]]:

@@ -18,7 +18,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.lanes.neighbours import follow
-from penstock.dse.search.outside import fed_otherwise, in_blocks, loaded_once, run_ahead, shared_out, striped
+from penstock.dse.search.outside import FED, fed_otherwise, in_blocks, loaded_late, run_ahead, shared_out
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.worth import PassedOver, State, Worth, rank_of
 from penstock.dse.space.external import STRIPES
@@ -53,8 +53,6 @@ _FOR_WHAT_DOES_NOT_FIT = 24
 _FEW_KERNELS = 12
 _PADDINGS_OF_MANY = 16
 _A_FEW_WALKS = 16
-
-_FED = (shared_out, run_ahead, striped, loaded_once)
 
 _Moves = Callable[[Evaluation], Iterable[State]]
 
@@ -165,7 +163,7 @@ class _Descent:
     def _descend(self, best: Evaluation, rounds: int, *, anchored: bool = True) -> Evaluation:
         whole: list[_Moves] = [
             self._capped, lambda best: self._other_multipliers(best.params),
-            *(lambda best, moves=moves: moves(self.choices, best.params) for moves in _FED),
+            *(lambda best, moves=moves: moves(self.choices, best.params) for moves in FED),
             lambda best: [{**best.params, **self.fitting.streamed_first()}], self._regrouped,
             lambda best: in_blocks(self.choices, best.params),
         ]  # fmt: skip
@@ -272,18 +270,18 @@ class _Descent:
         return [{**state, MULTIPLIERS: kind} for kind in kinds if kind != state.get(MULTIPLIERS)]
 
     def _grouped(self, kinds: list[State]) -> list[State]:
-        """What does not fit together may fit in groups: with as much memory between kernels as fits."""
+        """What does not fit may without loads that run ahead, or in groups: with as much memory in each as fits."""
         if BUDGET not in self.choices or any(self._fits(state) for state in kinds):
             return kinds
-        for budget in reversed(self.choices[BUDGET]):
-            grouped = [self._within({**state, "fusion": GREEDY, BUDGET: budget}) for state in kinds]
-            if any(self._fits(state) for state in grouped[-1:]):
-                return grouped
+        self.worth.most += len(late := loaded_late(self.choices, kinds))
+        groups = [{"fusion": GREEDY, BUDGET: budget} for budget in reversed(self.choices[BUDGET])]
+        for ways in (late, *([self._within(state | group) for state in kinds] for group in groups)):
+            if any(self._fits(state) for state in ways[-1:]):
+                return ways
         return kinds
 
     def _fits(self, state: State) -> bool:
-        found = self._evaluate(state)
-        return found is not None and rank_of(found)[0] <= 0
+        return (found := self._evaluate(state)) is not None and rank_of(found)[0] <= 0
 
     def _adders(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(kind for op in self.leading for kind in self.fitting.adders(op)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from penstock.dse.lanes.binding import MULTIPLIERS
@@ -27,6 +27,12 @@ def run_ahead(choices: Choices, params: Mapping[str, Value], *, far: bool = Fals
     yield from ({**params, PREFETCH: n} for n in amounts if n != params.get(PREFETCH))
 
 
+def loaded_late(choices: Choices, states: Sequence[State]) -> list[State]:
+    """The same where loads run ahead by no more than covers an access: the fewest bits before many tensors."""
+    least = choices[PREFETCH][0] if PREFETCH in choices else None
+    return [{**state, PREFETCH: least} for state in states if least is not None and state[PREFETCH] != least]
+
+
 def striped(choices: Choices, params: Mapping[str, Value]) -> Iterator[State]:
     """Tensors over half as many banks, or twice as many: what is joined of fewer needs fewer lanes and wires."""
     yield from ({**params, STRIPES: n} for n in _around(choices, params, STRIPES) if n != params[STRIPES])
@@ -35,6 +41,9 @@ def striped(choices: Choices, params: Mapping[str, Value]) -> Iterator[State]:
 def loaded_once(choices: Choices, params: Mapping[str, Value]) -> Iterator[State]:
     """Inputs that late readers wait for on the chip, or that are loaded once more for these."""
     yield from ({**params, RELOAD: again} for again in choices.get(RELOAD, ()) if again != params.get(RELOAD))
+
+
+FED = (shared_out, run_ahead, striped, loaded_once)
 
 
 def in_blocks(choices: Choices, params: Mapping[str, Value]) -> Iterator[State]:

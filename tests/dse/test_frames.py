@@ -12,11 +12,13 @@ from torch import nn
 from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import Design, WeightStore
+from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import lower, prepare
 from penstock.compiler.pipeline.verify import make_inputs, verify_levels
 from penstock.compiler.platforms import Resources, load_platform
 from penstock.compiler.schedule import load_library
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.fifo import depths_where_paths_meet, runs_through, safe_depths
 from penstock.dse.lanes.pacing import Fitter
 from penstock.dse.lanes.stores import Stores, may_be_turned, passing_by, stands_still, walked_frames, weight_bits
@@ -35,11 +37,38 @@ def test_weights_of_large_frames_are_kept_first() -> None:
     graph = read_graph(prepare(imported(body, (1, 4, 10, 10))).module)
     by_layer = {op.layer: op for op in graph.operations}
     first, last = weight_bits(by_layer["0"], graph), weight_bits(by_layer["2"], graph)
-    roomy, tight = (Stores.of(graph, "stream", Resources(bram18=n)) for n in (2 * (first + last), first // (9 * 1024)))
+    blocks = (2 * (first + last), first // (9 * 1024))
+    roomy, tight = (Stores.of(graph, "stream", Resources(lut=100_000, bram18=n)) for n in blocks)
     assert {roomy.at("0"), tight.at("0")} == {"keep"}
     assert Stores.of(graph, "rom", Resources()).at("0") == "rom"
     assert (tight.at("2"), stands_still(by_layer["0"], graph, tight)) == ("stream", False)
     assert stands_still(by_layer["2"], graph, tight) == ("2" not in walked_frames(graph, tight))
+
+
+def test_small_weights_lie_on_a_small_chip_for_good() -> None:
+    """Six tensors that are loaded take more LUTs than a quarter of 10,000; of 100,000 they may."""
+    body = nn.Sequential(nn.Conv2d(4, 8, 3), nn.ReLU(), nn.Conv2d(8, 16, 3), nn.ReLU(), nn.Conv2d(16, 64, 3))
+    graph = read_graph(prepare(imported(body, (1, 4, 10, 10))).module)
+    by_layer = {op.layer: op for op in graph.operations}
+    sizes = {layer: weight_bits(op, graph) for layer, op in by_layer.items() if weight_bits(op, graph)}
+    largest = max(sizes, key=lambda layer: sizes[layer])
+    blocks = 4 * (sum(sizes.values()) - sizes[largest] // 2) // (18 * 1024)
+    small, large = (Stores.of(graph, "stream", Resources(lut=lut, bram18=blocks)) for lut in (10_000, 100_000))
+    assert {layer: small.at(layer) for layer in sizes} == {
+        layer: "keep" if layer == largest else "rom" for layer in sizes
+    }
+    assert "rom" not in {large.at(layer) for layer in sizes}
+
+
+def test_a_network_of_a_hundred_kernels_fits_a_small_chip() -> None:
+    """MobileNetV2 did not at any setting: weights of all layers were loaded, each load ran 16 KiB ahead, and FIFOs in
+    front of slow layers held rows of windows."""
+    program = prepare(import_model("zoo:mobilenet_v2"), "w8a8")
+    goal = Goal.of(("throughput",), [])
+    evaluator = Evaluator.create(program, "zcu104", quantize="w8a8", goal=goal)
+    found = evaluator.assume({**evaluator.space.fitted_setting(), "prefetch_kib": 0})
+    assert found.feasible
+    assert found.figures.interval < 1_000_000
 
 
 def test_windows_of_a_frame_that_stands_still_are_kept_as_they_come_where_no_room_is_to_turn_them() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.dse.lanes.binding import MULTIPLIERS
-from penstock.dse.search.outside import fed_otherwise, loaded_once, run_ahead, shared_out, striped
+from penstock.dse.search.outside import fed_otherwise, loaded_late, loaded_once, run_ahead, shared_out, striped
 from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import IN_TURN
 from penstock.dse.space.reloading import RELOAD
@@ -33,8 +33,14 @@ def test_at_the_ends_of_what_there_is_fewer_are_tried() -> None:
     assert fed_otherwise(CHOICES, {MULTIPLIERS: "dsp"}) == []
 
 
+def test_loads_that_run_ahead_by_nothing_are_another_setting_only_where_they_did() -> None:
+    assert loaded_late(CHOICES, [HERE, {**HERE, PREFETCH: 0}]) == [{**HERE, PREFETCH: 0}]
+    assert loaded_late({}, [{"walk.a": "1"}]) == []
+
+
 def test_what_somebody_fixed_stays() -> None:
     fixed: Choices = {MULTIPLIERS: ("dsp",), STRIPES: (8,), PREFETCH: (128,), IN_TURN: (True,)}
+    assert loaded_late(fixed, [HERE]) == []
     assert fed_otherwise(fixed, HERE) == []
     assert list(striped(fixed, HERE)) == []
     assert list(shared_out(fixed, HERE)) == []

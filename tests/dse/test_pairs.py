@@ -134,6 +134,20 @@ def test_fewer_lanes_that_take_more_do_not_hide_those_that_fit() -> None:
     assert found.figures.resources.dsp == 36
 
 
+def test_lanes_of_dsps_get_fewer_where_it_is_luts_around_them_that_are_short() -> None:
+    """However few LUTs operators are allowed, they take none: all DSPs were lanes, whose surroundings did not fit."""
+    limits = Resources(lut=20_000, dsp=1000)
+
+    def model(allowance: Allowance) -> Found:
+        lanes = max(1, min(allowance.whole.dsp, 1023))
+        used = Resources(lut=5000 + 30 * lanes, dsp=lanes)
+        return Found(DesignFigures(4096 // lanes, 1, 0, used, "", (), (), exact_times=True), used.lut <= limits.lut)
+
+    found = fitted(model, limits, 100, mixed=False)
+    assert found.feasible
+    assert found.figures.resources.dsp > 400, "of 500 that fit"
+
+
 def test_what_stands_around_mixed_operators_does_not_take_all_lanes() -> None:
     """The surroundings alone are twice the limit with all lanes, so that nothing would be left of what is taken off."""
     limits = Resources(lut=20_000, dsp=4096)

@@ -134,6 +134,20 @@ def test_what_waits_for_the_input_before_has_room_where_a_designs_own_pace_has_n
     assert found == safe
 
 
+def test_fifos_of_slower_tasks_where_those_of_a_designs_own_pace_are_larger_still() -> None:
+    """Rows of windows wait before a slow layer, and as many inputs as there are under way before another. Where neither
+    has room, it is what one input leaves waiting if all go as slowly as the slowest."""
+    area = Resources()
+    rows = ChannelFigures("rows", "stream", "a", "b", 2, 72, 9000, 5000, 5000, area)
+    frame = ChannelFigures("frame", "stream", "b", "c", 2, 8, 90_000, 30, 30, area, waiting=80_000)
+    safe = {"rows": 5000, "frame": 30}
+    slower = (replace(rows, high_water=40, least_depth=40), frame)
+    found, doubtful = roomy_or_slower((rows, frame), lambda: slower, safe, 100_000)
+    assert (found, doubtful) == ({"rows": 40, "frame": 30}, False)
+    found, _ = roomy_or_slower((rows, frame), lambda: slower, safe, 400_000)
+    assert found == safe, "it has room"
+
+
 def test_a_fifo_beside_several_slow_tasks_holds_as_many_inputs_as_these() -> None:
     """One input alone fills it once; of inputs that follow each other three are under way at the same time."""
     tokens = np.arange(10)
