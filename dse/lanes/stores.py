@@ -30,7 +30,6 @@ be before small weights lie in block RAM for good; and what part of that these m
 _COPIES, _TURNED = 3, 0.25
 """Of windows that are turned round: two blocks and what the kernel keeps; and what part of memories these may take."""
 
-_ROM: WeightStore = "rom"
 _LARGE, _FEW = 1 << 16, 4
 """Elements of a tensor, and how often each is used, so that it matters how it comes."""
 
@@ -47,7 +46,7 @@ class Stores:
         """With weights of frames' layers kept, where the others' are streamed; and small ones there for good."""
         if usual != "stream":
             return Stores(usual)
-        own = dict.fromkeys(_for_good(graph, limits), _ROM)
+        own: dict[str, WeightStore] = dict.fromkeys(_for_good(graph, limits), "rom")
         bits = {op.layer: weight_bits(op, graph) for op in graph.operations}
         room = _KEPT * limits.memory_bits - sum(bits[layer] for layer in own)
         frames = spatial_loops(graph)
