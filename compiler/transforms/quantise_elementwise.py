@@ -14,6 +14,7 @@ from xdsl.utils.type import get_element_type_or_self
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import trip_counts
+from penstock.compiler.scalars.operations import evaluate
 from penstock.compiler.transforms.body_builder import BodyBuilder, along_result
 from penstock.compiler.transforms.editor import element_type, layer_of, shape_of
 from penstock.compiler.transforms.fixed_point import (
@@ -129,7 +130,11 @@ def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[
     for argument, value, layout in zip(op.body.block.args, op.inputs, maps_of(op), strict=False):
         mapping[argument] = _as_float(state, builder, value, layout)
     for inner in list(op.body.block.ops)[:-1]:
-        builder.block.add_op(inner.clone(mapping))
+        divisor = 0.0 if returned else _divisor(inner)
+        if divisor:  # eight bits do not show a quotient's last bit, and a divider takes as much as four multipliers
+            mapping[inner.results[0]] = _emit(builder, arith.MulfOp, mapping[inner.operands[0]], 1.0 / divisor)
+        else:
+            builder.block.add_op(inner.clone(mapping))
     result = mapping.get(yielded(op), yielded(op))
     if result.type == IntegerType(1) and not returned:
         return builder.build(state, result, {}), None
@@ -159,6 +164,13 @@ def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[
     rank = len(shape_of(op.results[0]))
     code = Code(np.full((1,) * rank, step), 128, 8, None if mask is None else mask.left_out)
     return builder.build(state, narrow.result, {}), code
+
+
+def _divisor(op: Operation) -> float:
+    """What a number is divided by, if it is the same for all; else 0."""
+    if not isinstance(op, arith.DivfOp) or not isinstance(op.rhs.owner, arith.ConstantOp):
+        return 0.0
+    return float(evaluate(op.rhs.owner, []))
 
 
 def _spread_by_readers(op: linalg.GenericOp) -> bool:

@@ -303,3 +303,15 @@ def test_infinite_activations_are_refused() -> None:
     program = simplify(import_module(layer, torch.full((1, 4), 3e38)))
     with pytest.raises(PenstockError, match="infinity or not-a-number"):
         quantise(program)
+
+
+def test_what_is_divided_by_a_number_is_multiplied_where_eight_bits_leave() -> None:
+    """Hardswish divides by six. A result of the model keeps its last bit."""
+    body = nn.Sequential(nn.Linear(8, 8), nn.Hardswish(), nn.Linear(8, 4), nn.Hardswish())
+    program = quantised(make(lambda: body), seeded((2, 8)))
+    divided = [op for op in program.module.walk() if isinstance(op, arith.DivfOp)]
+    assert len(divided) == 1
+    whole = import_module(make(lambda: body), seeded((2, 8)))
+    assert whole.samples is not None
+    exact = run(simplify(whole), whole.samples.inputs)[0]
+    assert np.abs(answers(program)[0] - exact).max() < 0.05 * np.abs(exact).max()
