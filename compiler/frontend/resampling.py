@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -167,7 +168,12 @@ def _cubic(distance: torch.Tensor, *, near: bool) -> torch.Tensor:
 
 
 def _adaptive_average(x: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
+    """Dims of which one element is left are summed at once: a frame's sum needs no more than a number a channel."""
     first = x.dim() - len(sizes)
+    whole = [first + place for place, new in enumerate(sizes) if new == 1 < x.shape[first + place]]
+    if len(whole) > 1:
+        count = prod(x.shape[dim] for dim in whole)
+        x = aten.mul.Tensor(aten.sum.dim_IntList(x, whole, True), 1.0 / count)
     for place, new in enumerate(sizes):
         dim = first + place
         parts = [aten.sum.dim_IntList(narrow(x, dim, a, b), [dim], True) for a, b in _reaches(x.shape[dim], new)]

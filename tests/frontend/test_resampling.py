@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline import prepare
 from tests.frontend.models import Lambda, import_module, make, seeded
@@ -31,6 +32,8 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
         for kind, dims in ((nn.AdaptiveAvgPool1d, 1), (nn.AdaptiveMaxPool1d, 1), (nn.AdaptiveMaxPool2d, 2))
     },
     "AdaptiveAvgPool2d": (lambda: nn.AdaptiveAvgPool2d((3, 2)), FRAME),
+    "AdaptiveAvgPool2d of all": (lambda: nn.AdaptiveAvgPool2d(1), FRAME),
+    "AdaptiveAvgPool3d of rows and columns": (lambda: nn.AdaptiveAvgPool3d((2, 1, 1)), (1, 2, 3, 4, 2)),
     "AdaptiveAvgPool3d": (lambda: nn.AdaptiveAvgPool3d(2), (1, 1, 3, 4, 2)),
     "AdaptiveMaxPool3d": (lambda: nn.AdaptiveMaxPool3d(2), (1, 1, 3, 4, 2)),
     "AvgPool1d over the end": (lambda: nn.AvgPool1d(3, 2, ceil_mode=True), (1, 2, 8)),
@@ -89,3 +92,9 @@ def test_weights_that_take_linear_algebra_are_computed_at_import() -> None:
     np.testing.assert_allclose(
         run(program, program.samples.inputs)[0], program.samples.outputs[0], rtol=1e-5, atol=1e-6
     )
+
+
+def test_the_average_of_a_frame_is_one_sum() -> None:
+    """Rows first and then columns, the frame was turned round between the two."""
+    program = prepare(import_module(make(lambda: nn.AdaptiveAvgPool2d(1)), seeded(FRAME)))
+    assert [op.reductions for op in read_graph(program.module).operations] == [(1, 2), ()]
