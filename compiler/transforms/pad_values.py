@@ -86,6 +86,14 @@ def find_masks(graph: Graph, class_of: ClassOf, classes: Collection[Class]) -> t
     return tuple(PaddingMask(layer, loop, value) for (layer, loop), value in contents.masks.items())
 
 
+class _Unread(Exception):
+    """What a value holds at a place is to be known first."""
+
+    def __init__(self, value: SSAValue, place: LoopSet) -> None:
+        super().__init__()
+        self.value, self.place = value, place
+
+
 @dataclass
 class _Contents:
     """The contents of every tensor by place, under the masks that were chosen so far."""
@@ -95,6 +103,8 @@ class _Contents:
     classes: Collection[Class]
     masks: dict[tuple[str, int], PadNumber] = field(default_factory=dict[tuple[str, int], PadNumber])
     known: dict[tuple[SSAValue, LoopSet], Content] = field(default_factory=dict[tuple[SSAValue, LoopSet], Content])
+    reading: bool = False
+    """Whether something is being worked out, and what it needs is worked out before it."""
 
     def __post_init__(self) -> None:
         self.nodes = {node.result: node for node in self.graph.nodes}
@@ -183,8 +193,24 @@ class _Contents:
         if not isinstance(value, OpResult):  # an input or a parameter
             return np.zeros((), numpy_dtype(value.type)) if place else FINITE
         if (value, place) not in self.known:
-            self.known[value, place] = self._made(value, place)
+            if self.reading:
+                raise _Unread(value, place)
+            self._read_back(value, place)
         return self.known[value, place]
+
+    def _read_back(self, value: SSAValue, place: LoopSet) -> None:
+        """What must be known before comes first, on a list of its own: networks are deeper than Python's stack."""
+        left = [(value, place)]
+        self.reading = True
+        try:
+            while left:
+                try:
+                    self.known[left[-1]] = self._made(*left[-1])
+                    left.pop()
+                except _Unread as unread:
+                    left.append((unread.value, unread.place))
+        finally:
+            self.reading = False
 
     def _made(self, value: SSAValue, place: LoopSet) -> Content:
         match self.nodes[value]:

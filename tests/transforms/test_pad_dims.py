@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from penstock.compiler.pipeline import emit, lower
 from penstock.compiler.pipeline.verify import FLOAT_TOLERANCE, compare, make_inputs, verify_levels
 from penstock.compiler.program import Port, Program, Signature
 from penstock.compiler.schedule import load_library
-from penstock.compiler.transforms.pad_dims import Dims, PadDims
+from penstock.compiler.transforms.pad_dims import Dims, PadDims, pad_module
 from penstock.profiling.csim import build_csim
 from penstock.profiling.tool_runner import ToolRunner
 from tests.compiler.designs import Dense, build_network
@@ -245,3 +247,18 @@ def test_the_host_runtime_pads_and_crops(tmp_path: Path) -> None:
     assert sorted(there.reshape(-1)) == sorted([*range(21), *[0] * 11])
     assert (from_memory(there.reshape(-1), entry) == values).all()
     assert from_memory(memory_for(result), result).shape == (3, 5)
+
+
+def test_networks_deeper_than_pythons_stack_are_padded() -> None:
+    """EfficientNet's 238 operations went back to the input one within the other, and no design could be made."""
+    program = build_network("int8", None, 3, tuple(Dense(3, True, False) for _ in range(60)), seed=1)
+    dims = Dims(read_graph(program.module))
+    last = read_graph(program.module).operations[-2]
+    sizes = {dims.of_loop(last, last.reductions[0]): 4}  # of its sum alone: what lies before is read only for that
+    limit, deep = sys.getrecursionlimit(), len(inspect.stack())
+    sys.setrecursionlimit(deep + 150)
+    try:
+        padded = pad_module(dims, sizes)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert any(4 in op.trips for op in read_graph(padded).operations)
