@@ -31,6 +31,8 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
 
     A load takes the ports that are done soonest with what is wanted before it, so that what is wanted together goes
     through different ones as far as there are some, and no tensor waits for the one bank that it shares with another.
+    It begins at a multiple of how many it takes, so that two of a size share all their ports or none: on a chip of
+    several dies ports stand beside what they serve, and those that serve all of it have wires everywhere.
     Where no tensor is striped and there are more of them than ports, only the smallest share some and are held whole:
     a port goes on when a tensor has passed, and one that no FIFO holds has when its reader has taken nearly all of it.
     Of inputs that follow each other, two such on one port take twice the time of one.
@@ -60,9 +62,8 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
                 ports = [shared + following]
                 following += 1
             else:
-                in_turn = [(following + i) % count for i in range(count)]
-                soonest = set(sorted(in_turn, key=filled.__getitem__)[:stripes])
-                ports = [port for port in in_turn if port in soonest]
+                sides = _sides(count, stripes, following)
+                ports = min(sides, key=lambda side: max([filled[port] for port in side]))
                 following = (ports[-1] + 1) % count
             for port in ports if striped or together else ():
                 filled[port] += _bits(part) / stripes
@@ -74,6 +75,13 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
                     labels[port] = names.take(f"port{port}")
             part.ports = tuple([labels[port] for port in ports])
         _bring_again([part for part in parts if part not in loads], wanted, names)
+
+
+def _sides(count: int, stripes: int, following: int) -> list[list[int]]:
+    """The ports that a tensor over so many banks may take, the ones that follow first."""
+    firsts = range(0, count - stripes + 1, stripes)
+    in_turn = sorted(firsts, key=lambda first: (first - following) % count)
+    return [list(range(first, first + stripes)) for first in in_turn]
 
 
 def _bring_again(loads: Sequence[Part], wanted: dict[Part, int], names: Names) -> None:
