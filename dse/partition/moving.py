@@ -1,5 +1,6 @@
 """A division of tasks among the dies found by moving them, one or a few at a time: for a search, in a few hundredths of
-a second, with the wires of links and what large memories are built of.
+a second where there is room, in a second where there is hardly any, with the wires of links and what large memories are
+built of.
 
 What it finds is a division. Where it finds none there may be one all the same, which the exact partition would find.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import exp
 from random import Random
 
 from penstock.compiler.platforms import total
@@ -21,8 +23,14 @@ _MOST_TOGETHER = 24
 """Tasks that are moved as one: what is joined by the widest channels."""
 _PIECES = 4
 """In so many parts memories that are alike are built of something else."""
-_STARTS_ANEW, _KICKED, _FAR = 8, 2, 0.35
-"""So often a few are moved by chance, and so many; not where limits are exceeded by more than that part."""
+_ALIKE = 3
+"""Tasks that one other is joined to by channels of one width, and that are moved as one: the ports of a load."""
+_COOLED, _STEPS, _FAR = 2, 30_000, 1.0
+"""So often, and in so many steps, is it annealed; not where limits are exceeded by more than that part."""
+_HOT, _COLD = 0.5, 0.001
+"""By how much a step may make limits be exceeded more, with a chance of 1 in e: at first, and at last."""
+_REBUILT = 0.1
+"""What part of the steps build memories of something else."""
 _A_WIRE = 0.01
 """What all wires of a link cost beside limits that are exceeded by their whole amount: of divisions that are as good in
 these, the one with fewer wires is left first."""
@@ -86,22 +94,31 @@ class _Divider:
                 unit = of[one] + of[other]
                 units.append(unit)
                 of |= dict.fromkeys(unit, unit)
-        return units
+        for one in range(len(self.needs)):
+            for around in self._around(one):
+                units += [around] if one in self.pinned else [around, (*around, one)]
+        return list({frozenset(unit): unit for unit in units}.values())
+
+    def _around(self, one: int) -> list[tuple[int, ...]]:
+        """What a task is joined to by channels of one width, which often serves others in the same way."""
+        alike: dict[int, list[int]] = {}
+        for other, bits in self.joined[one]:
+            if other not in self.pinned:
+                alike.setdefault(bits, []).append(other)
+        return [tuple(some) for some in alike.values() if len(some) >= _ALIKE]
 
     def run(self) -> Division:
-        """From tasks in order and from all on one die; then from the best of these with a few moved by chance."""
+        """From tasks in order and from all on one die; then annealed from the best of these."""
         draw, best = Random(0), float("inf")
         kept, built = list[int](), list[int]()
         together = ([self.pinned.get(thing, die) for thing in range(len(self.needs))] for die in range(self.dies))
-        for start in (*self._in_order(), *together, *[None] * _STARTS_ANEW):
-            on = list(start or kept)
+        for start in (*self._in_order(), *together, *[None] * _COOLED):
             if start is None and best > _FAR:
                 break
+            on = list(start or kept)
             if start is None:
-                for unit in draw.sample(self.together, min(_KICKED, len(self.together))):
-                    die = draw.randrange(self.dies)
-                    for thing in unit:
-                        on[thing] = die
+                self._build(built)
+                self._anneal(on, draw)
             over = self._improved(on)
             if over <= best:
                 best, kept, built = over, on, list(self.built)
@@ -111,6 +128,33 @@ class _Divider:
         parts = [part for one in self.memories for part in _parts(one)]
         uses = [ways[way] for part, way in zip(parts, built, strict=True) for ways in part]
         return Division(dies, {use.name: use for use in uses}, best)
+
+    def _build(self, built: Sequence[int]) -> None:
+        for piece, way in enumerate(built):
+            thing, ways = self.pieces[piece]
+            self._add(self.needs[thing], ways[self.built[piece]], -1)
+            self._add(self.needs[thing], ways[way], 1)
+            self.built[piece] = way
+
+    def _anneal(self, on: list[int], draw: Random) -> None:
+        """Moves by chance, of which those for the worse are taken back more and more often.
+
+        On full dies a task can mostly go only where another one leaves, and a load where its ports go too.
+        """
+        self._count(on)
+        cost, heat, cooling = self._cost(), _HOT, (_COLD / _HOT) ** (1 / _STEPS)
+        for _ in range(_STEPS):
+            heat *= cooling
+            if self.pieces and draw.random() < _REBUILT:
+                cost = self._rebuilt(on, int(draw.random() * len(self.pieces)), cost)
+                continue
+            unit, die = self.together[int(draw.random() * len(self.together))], int(draw.random() * self.dies)
+            left = [(thing, on[thing]) for thing in unit if on[thing] != die]
+            self._move(on, [(thing, die) for thing, _ in left])
+            if (after := self._cost()) <= cost or draw.random() < exp((cost - after) / heat):
+                cost = after
+            else:
+                self._move(on, left)
 
     def _in_order(self) -> Iterator[list[int]]:
         """Tasks stand in the order of the data: one after the other until a die has its part of them."""
