@@ -16,24 +16,26 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.neighbours import leader_of
 from penstock.dse.search.dies import DiesHold
 from penstock.dse.space.fitted import WALK
-from penstock.dse.space.tiling import Choices, Params
+from penstock.dse.space.tiling import Choices, Params, Value
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.prefetch import computes
 
-_MOST_LOOKS, _LARGEST, _FEWER = 24, 4, 0.9
+_MOST_LOOKS, _LARGEST, _FEWER = 64, 4, 0.9
 """Settings that are looked at, converters whose kernels walk otherwise, and what part of the bits may be left."""
 
 
 def less_turned(evaluator: Evaluator, choices: Choices, best: Evaluation, dies: DiesHold) -> Evaluation:
-    """What holds notably less in converters, is as fast, and stands on the dies if `best` does; or else `best`."""
-    held, looks = _turned(evaluator, best), 0
+    """What holds notably less in converters, is as good, and stands on the dies if `best` does; or else `best`."""
+    held, looked = _turned(evaluator, best), set[tuple[str, Value]]()
     while True:
         found = best
-        for params in _otherwise(evaluator, choices, best):
-            looks += 1
-            if looks > _MOST_LOOKS:
+        for name, value in _otherwise(evaluator, choices, best):
+            if (name, value) in looked:
+                continue
+            if len(looked) == _MOST_LOOKS:
                 return best
-            other = _as_fast(evaluator, params, best)
+            looked.add((name, value))
+            other = _as_good(evaluator, {**best.params, name: value}, best)
             if other is None or (fewer := _turned(evaluator, other)) > held * _FEWER:
                 continue
             if dies.excess(other) <= max(0.0, dies.excess(best)):
@@ -44,26 +46,30 @@ def less_turned(evaluator: Evaluator, choices: Choices, best: Evaluation, dies: 
         best = found
 
 
-def _as_fast(evaluator: Evaluator, params: Params, best: Evaluation) -> Evaluation | None:
+def _as_good(evaluator: Evaluator, params: Params, best: Evaluation) -> Evaluation | None:
     try:
         if evaluator.outlook(params).values[0] > best.values[0]:
             return None
         other = evaluator.assume(params)
     except PenstockError:  # it cannot be laid out
         return None
-    return other if other.feasible and other.values[0] <= best.values[0] else None
+    return other if other.feasible and other.values <= best.values else None  # else the best would be chosen again
 
 
-def _otherwise(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iterator[Params]:
-    """One kernel beside a converter with another walk, the largest converters first."""
-    network, known = evaluator.assembler.network(best.design), set[str]()
+def _otherwise(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iterator[tuple[str, Value]]:
+    """Another walk for one kernel beside a large converter: one for each of them, then the next ones.
+
+    A kernel of many dims has so many walks that all looks would go to it.
+    """
+    network, walks = evaluator.assembler.network(best.design), dict[str, list[Value]]()
     largest = sorted(_converters(network).items(), key=lambda item: -item[1])[:_LARGEST]
     for channel, _ in largest:
         for layer in _beside(channel, network):
             name = f"{WALK}.{_walking(evaluator, layer)}"
-            if name in choices and name in best.params and name not in known:
-                known.add(name)
-                yield from ({**best.params, name: value} for value in choices[name] if value != best.params[name])
+            if name in choices and name in best.params:
+                walks[name] = [value for value in choices[name] if value != best.params[name]]
+    for place in range(max(map(len, walks.values()), default=0)):
+        yield from ((name, values[place]) for name, values in walks.items() if place < len(values))
 
 
 def _turned(evaluator: Evaluator, one: Evaluation) -> int:

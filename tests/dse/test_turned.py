@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
@@ -12,7 +13,7 @@ from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.turned import less_turned
 from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fitted import IN_TURN, SHARE, WALK
-from penstock.dse.space.tiling import TilingOptions
+from penstock.dse.space.tiling import Params, TilingOptions
 
 SCORES, HIGHEST = "convert.attn.add_4.block", f"{WALK}.attn.amax"
 
@@ -50,6 +51,23 @@ def test_a_maximum_over_scores_is_taken_as_they_come(evaluator: Evaluator, best:
     assert found.values[0] <= best.values[0]
     assert held(evaluator, found) < 0.9 * held(evaluator, best)
     assert SCORES not in evaluator.assembler.network(found.design).channels
+
+
+def test_the_many_walks_of_one_kernel_leave_looks_for_the_others(
+    evaluator: Evaluator, best: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The product before the scores has 44 other walks, the maximum of them 8."""
+    looks: list[str] = []
+
+    def nothing(_: Evaluator, params: Params) -> Evaluation:
+        looks.extend(name for name, value in params.items() if value != best.params[name])
+        raise PenstockError(code="does-not-fit", what="a design", where="here", hint="none")
+
+    monkeypatch.setattr(Evaluator, "outlook", nothing)
+    assert less_turned(evaluator, evaluator.space.choices, best, DiesHold(evaluator)) is best
+    kernels = dict.fromkeys(looks)
+    assert len(kernels) > 2
+    assert looks[: 2 * len(kernels)] == [*kernels, *kernels]
 
 
 def test_what_dies_do_not_hold_and_what_is_not_open_stays(evaluator: Evaluator, best: Evaluation) -> None:
