@@ -186,11 +186,11 @@ class Evaluator:
         if params.get("allocation") == FITTED:
             key: Hashable = tuple(self.space.settings(params).items())
             return self._remembered((refuted, key), params, lambda: self._fitted(params, refuted))
-        return self._of_design(self.space.design(params), params, refuted)
+        return self.outlook_of(self.space.design(params), params, refuted)
 
-    def _of_design(self, design: Design, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
-        meaning = self.meaning(design)
-        safe = meaning in refuted
+    def outlook_of(self, design: Design, params: Params, refuted: frozenset[Hashable] = frozenset()) -> Evaluation:
+        """The same of one of the designs that a setting may come to, whether that keeps to the limits or not."""
+        safe = (meaning := self.meaning(design)) in refuted
         return self._remembered((safe, meaning), params, lambda: self._model(design, dict(params), safe=safe))
 
     def _runs_through(self, design: Design) -> bool:
@@ -217,7 +217,7 @@ class Evaluator:
 
         def model(allowance: Allowance) -> Evaluation:
             design = self.space.fitted(params, allowance)
-            found = self._of_design(design, params, refuted)
+            found = self.outlook_of(design, params, refuted)
             if not may_fit_otherwise(found.figures, self.may_use, lambda: memory_luts(self._network(found.design))):
                 return found
             meaning = self.meaning(design)

@@ -74,7 +74,7 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
     are short, as many as there are DSPs for are built of these before lanes have to go. Where it `spills`,
     products for which no DSP is left may be of LUTs.
     """
-    wanted = replace(limits, lut=limits.lut * share // 100, dsp=limits.dsp * share // 100)
+    wanted = part_of(limits, share)
     allowance = Allowance(wanted)
     found, steps = model(allowance), 1
     first = found
@@ -103,6 +103,11 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
     if steps > 1 and found.figures.resources == first.figures.resources:
         return _with_fewer_lanes(model, Allowance(wanted), found, wanted)  # it is DSPs that lanes are made of
     return found
+
+
+def part_of(limits: Resources, share: int) -> Resources:
+    """What operators may take where so many percent of the limits are to be used."""
+    return replace(limits, lut=limits.lut * share // 100, dsp=limits.dsp * share // 100)
 
 
 def _lacks_memories(found: Judged, wanted: Resources) -> bool:

@@ -207,6 +207,11 @@ class Goal:
             for limit in self.limits
         )
 
+    @property
+    def asks_for_time(self) -> bool:
+        """Whether time is what is to be small before all else."""
+        return self.objectives[0] in ("latency", "throughput") and self.time_only_costs
+
     def values(self, figures: Figures) -> tuple[float, ...]:
         """What the search minimises, the most important first."""
         return tuple(float(figures[name]) for name in self.figures)

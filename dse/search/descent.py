@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 from random import Random
 
@@ -18,8 +18,10 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.lanes.neighbours import follow
+from penstock.dse.search.effort import settings_of
 from penstock.dse.search.outside import FED, fed_otherwise, in_blocks, loaded_late, run_ahead, shared_out
 from penstock.dse.search.second import SecondProcess
+from penstock.dse.search.sides import favoured, sides_of, stepped
 from penstock.dse.search.worth import PassedOver, State, Worth, rank_of
 from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fitted import (
@@ -41,9 +43,7 @@ from penstock.dse.space.grouping import BUDGET, GREEDY
 from penstock.dse.space.tiling import Choices, Params, Value
 
 _ROUNDS = 3
-_MOST_TRIED = 1500
-_FOR_ALL_KERNELS = 5_000_000
-"""Settings times the cube of kernels: of many, each setting takes longer to model, and each round has more moves."""
+_MOST_TRIED = 3000
 _FOR_ALL_PLACES = 2_000_000
 """Settings times the places of all kernels' frames: each passes on its own, and is timed."""
 _WORTH_ANOTHER = 0.4
@@ -52,6 +52,8 @@ _MOST_FRUITLESS = 12
 _FOR_WHAT_DOES_NOT_FIT = 24
 _FEW_KERNELS = 12
 _PADDINGS_OF_MANY = 16
+_OF_SETTINGS = 16
+"""Of so many settings, two are of all kernels before or behind a place."""
 _A_FEW_WALKS = 16
 
 _Moves = Callable[[Evaluation], Iterable[State]]
@@ -101,7 +103,7 @@ class _Descent:
         if self.kernels > _FEW_KERNELS:  # not all moves can be tried: those of the largest kernels matter most
             self.leading.sort(key=lambda op: -op.work)
         places = sum(prod(op.trips[d] for d in self.space.spatial.get(op.layer, ())) for op in self.graph.operations)
-        most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**3, _FOR_ALL_PLACES // places))
+        most = max(1, min(_MOST_TRIED, settings_of(self.kernels), _FOR_ALL_PLACES // places))
         self.worth = Worth(evaluator, choices, most, second)
 
     def run(self, rounds: int) -> Descended:
@@ -167,13 +169,12 @@ class _Descent:
             lambda best: [{**best.params, **self.fitting.streamed_first()}], self._regrouped,
             lambda best: in_blocks(self.choices, best.params),
         ]  # fmt: skip
-        kinds = (self._small_moves, self._other_walks, self._small_moves)
-        single = [partial(moves, op) for moves in kinds for op in self.leading]
+        small, walks = ([partial(m, op) for op in self.leading] for m in (self._small_moves, self._other_walks))
         if anchored:
             best = self._in_turn([partial(self._anchors, op) for op in self.leading], best)
         for _ in range(rounds):
             before = best
-            best = self._in_turn([*whole, *single, self._padded, self._smaller], best)
+            best = self._in_turn([*whole, self._by_sides, *small, *walks, *small, self._padded, self._smaller], best)
             if best is before:
                 break
         return best
@@ -302,6 +303,13 @@ class _Descent:
     def _is_enough(self, best: Evaluation) -> bool:
         return best.feasible and best.values[0] <= self.enough
 
+    def _by_sides(self, best: Evaluation) -> Iterator[State]:
+        return favoured(self.choices, best.params, self._sides)
+
+    @cached_property
+    def _sides(self) -> list[frozenset[str]]:
+        return sides_of(self.graph, self.leading)[: self.worth.most // _OF_SETTINGS]
+
     # -- moves
 
     def _capped(self, best: Evaluation) -> Iterator[State]:
@@ -353,15 +361,7 @@ class _Descent:
         for group in sorted(set(groups.values())):
             names = [f"{FAVOUR}.{layer}" for layer in groups if groups[layer] == group]
             for step in (-1, 1):
-                yield {**best.params, **self._stepped(best.params, names, step)}
-
-    def _stepped(self, params: Mapping[str, Value], names: Iterable[str], step: int) -> State:
-        found: State = {}
-        for name in names:
-            values = self.choices.get(name, ())
-            if name in params and 0 <= (place := values.index(params[name]) + step) < len(values):
-                found[name] = values[place]
-        return found
+                yield {**best.params, **stepped(self.choices, best.params, names, step)}
 
     def _padded(self, best: Evaluation) -> Iterator[State]:
         """Dims as they are, or padded for all that may be used, or for what operators were left of it."""

@@ -10,6 +10,8 @@ from penstock.dse.support.budgets import MOST_USUAL_TRIALS
 QUICKLY_MODELLED = 12
 """Kernels up to which a setting takes no time to look at."""
 _FEWEST, _MOST, _OF_MANY = 8, 64, 4
+_FOR_SOME_KERNELS, _FOR_MANY_KERNELS = 150_000_000, 5_000_000
+"""Settings times the fourth power or the cube of kernels."""
 _OF_EACH_KERNEL = (WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED)
 
 
@@ -24,6 +26,11 @@ def usual_trials(choices: Choices, first: int, kernels: int) -> int:
     single = tuple(f"{kind}." for kind in _OF_EACH_KERNEL)
     open_to = [name for name, values in choices.items() if len(values) > 1 and not name.startswith(single)]
     return min(MOST_USUAL_TRIALS // 2, first + max(_FEWEST, min(_MOST, 2 * len(open_to))))
+
+
+def settings_of(kernels: int) -> int:
+    """How many settings may be modelled before any is tried: of many kernels each takes longer, and has more moves."""
+    return max(_FOR_SOME_KERNELS // kernels**4, _FOR_MANY_KERNELS // kernels**3)
 
 
 def near_enough(bound: LowerBound, gap: float) -> float:

@@ -32,8 +32,12 @@ _GONE = (OSError, EOFError, pickle.UnpicklingError)
 
 @dataclass(frozen=True)
 class Foretold:
-    """How good a setting is at best, and how good it is; None where that is not known, or it cannot be laid out."""
+    """How good a setting may be by its first design, how good it is at best, and how good it is.
 
+    None where that is not known; all of them, where it cannot be laid out.
+    """
+
+    by_first: Rank | None
     at_best: Rank | None
     timed: Rank | None
 
