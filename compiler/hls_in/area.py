@@ -17,6 +17,9 @@ from penstock.compiler.hls_in.storage import KernelArray
 from penstock.compiler.hls_in.timed import Timed, merged, touched
 from penstock.compiler.schedule.library import Operator
 
+_LUT_WORDS = 64
+"""Words that a LUT holds a bit of."""
+
 
 @dataclass(frozen=True)
 class Area:
@@ -56,12 +59,26 @@ def area_of(timed: Timed, delays: Delays) -> Area:
     for array in timed.kernel.arrays:
         if array.argument or array.registers:
             continue
+        if array.built_of == "lutram":
+            lut += _in_luts(array, timed)
+            continue
         words = -(-array.words // max(1, array.banks))
         if words > 64:
             rounded = 1 << (words - 1).bit_length() if words <= 8192 else words
             double = 2 if array.name in timed.channels else 1
             bram += array.banks * max(1, round(rounded * -(-array.bits // 18) / 1024)) * double
     return Area(dsp, lut, ff, bram)
+
+
+def _in_luts(array: KernelArray, timed: Timed) -> int:
+    """A memory that a pragma puts into LUTs; a ROM that all may read is there once for each word of an iteration."""
+    reads = [
+        -(-sum(n.op == "load" and n.array is array for n in found.starts) // max(1, found.ii))
+        for found in timed.schedules.values()
+    ]
+    copies = max(1, sum(reads)) if array.read_by_all else array.banks
+    words = array.words if array.read_by_all else -(-array.words // array.banks)
+    return copies * array.bits * -(-words // _LUT_WORDS)
 
 
 def _units(items: list[Region], timed: Timed) -> Count[str]:

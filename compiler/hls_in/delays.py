@@ -30,6 +30,8 @@ _MULTIPLY = 2.1
 _INTO_SLICE = 1.05
 """What the first stage takes of a product that is added in its slice."""
 _MANY = 64
+_ALL_PORTS = 1 << 30
+"""Of a ROM with as many as are read at once."""
 _WIDEST_SUMMED = 34
 """Bits of the widest factor of a product that is added in its DSPs."""
 _PRODUCT_STAGES = {18: 0, 34: 1, 64: 4}
@@ -124,6 +126,10 @@ class Delays:
             return self._meet(node, at, offset)
         delay = _INTO_SLICE if node in self.summed else self._delay(node)
         return (at + 1, 0.0) if offset + delay > self.budget else (at, offset)
+
+    def ports_of(self, array: KernelArray) -> int:
+        """How often a bank may be met in a cycle."""
+        return _ALL_PORTS if array.read_by_all else 1 if array.shared else self.ports
 
     def _in_registers(self, access: KernelValue) -> bool:
         return access.array is not None and (access.array.registers or access.array in self.kept)

@@ -251,6 +251,7 @@ class PragmaWalk(ExpressionWalk):
                 binding.streams.depth, binding.streams.directive = depth, shown(p.where)
         elif isinstance(binding, ArrayView) and p.kind in ("resource", "bind_storage"):
             binding.array.storage = p.options.get("core", p.options.get("type", "")).lower()
+            binding.array.built_of = p.options.get("impl", "").lower()
         elif isinstance(binding, ArrayView) and p.kind == "dependence":
             self._apart(p, binding.array)
 

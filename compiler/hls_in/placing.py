@@ -166,7 +166,7 @@ class Placer:
             bank, word = bank_of(node), word_of(node)
             if word is not None and (array, bank, word, node.op, at) in self._words:
                 return True
-            taken = self._ports[array, bank, slot] >= (1 if array.shared else self.delays.ports)
+            taken = self._ports[array, bank, slot] >= self.delays.ports_of(array)
             if taken and (tries < self.ii or not self.pipelined):
                 return False
             self._ports[array, bank, slot] += 1

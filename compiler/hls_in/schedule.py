@@ -331,7 +331,7 @@ def _between(start: KernelValue, end: KernelValue) -> list[KernelValue]:
 
 
 def _port_limit(array: KernelArray, met: list[KernelValue], delays: Delays) -> IiLimit:
-    bound, reason = port_bound(array, met, 1 if array.shared else delays.ports)
+    bound, reason = port_bound(array, met, delays.ports_of(array))
     return IiLimit(bound, reason, met[0].line, array)
 
 

@@ -41,6 +41,9 @@ class KernelArray:
     unsized: str = ""
     """Of a pointer of which one word is met alone: how to say that there are more."""
     storage: str = ""
+    """What a pragma calls its kind and number of ports."""
+    built_of: str = ""
+    """What a pragma says that it is built of."""
     directives: dict[int, str] = field(default_factory=dict[int, str])
     """Where the partition of a dimension is said."""
     apart: int | None = None
@@ -67,6 +70,11 @@ class KernelArray:
         cut = [d in self.partition and self.partition[d][1] >= n for d, n in enumerate(self.dims)]
         whole = any(cut) and all(one or n == 1 for one, n in zip(cut, self.dims, strict=True))
         return whole or (not self.argument and not self.constant and self.words <= 4)
+
+    @property
+    def read_by_all(self) -> bool:
+        """A ROM that has as many ports as are read at once."""
+        return self.storage == "rom_np"
 
     @property
     def in_ultraram(self) -> bool:

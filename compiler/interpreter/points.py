@@ -18,6 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.scalars.look_up import LookUpOp
 from penstock.compiler.scalars.operations import row_of
 
 _ELEMENTS = 1 << 18
@@ -87,7 +88,7 @@ def _parts(op: linalg.GenericOp) -> tuple[list[Operation], list[Operation], SSAV
 
 def _exact(op: Operation) -> bool:
     """Whether its bits are the same in any layout: numpy's functions differ by how their arguments lie in memory."""
-    return isinstance(op, linalg.IndexOp) or op.name.split(".")[0] == arith.Arith.name
+    return isinstance(op, linalg.IndexOp | LookUpOp) or op.name.split(".")[0] == arith.Arith.name
 
 
 def _points(sizes: Sequence[int], first: int, count: int) -> list[Array]:

@@ -19,6 +19,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.scalars import arithmetic as numbers
 from penstock.compiler.scalars import bounds
 from penstock.compiler.scalars.arithmetic import Compute, floating, integer, rounded_once, unsigned_integer
+from penstock.compiler.scalars.look_up import LookUpOp, look_up
 
 Energy = Literal["add", "multiply", "divide", "function", "other"]
 """A row of dse/evaluation/energy.toml; floats that do anything else cost an addition."""
@@ -43,7 +44,8 @@ class ScalarOperation:
     compute: Compute
     energy: Energy = "other"
     cpp: str | tuple[str, ...] | None = None
-    """With the operands {0}, {1} and the result's type {T}; one for each predicate where the operation has one."""
+    """With the operands {0}, {1}, the result's type {T} and a look-up's {table}; one for each predicate where the
+    operation has one."""
     host: tuple[str, str] | None = None
     """pk::<name> as penstock_ops.h defines it for simulation, of x; hardware uses the tool's own, hls::<name>."""
     promotes: bool = False
@@ -157,6 +159,7 @@ _ROWS = (
         by_constant=True, constant="shift",
     ),
     _Row(arith.CmpiOp, numbers.compare_integers, cpp=_COMPARED_INTEGERS, sv_label="holds", constant="limit"),
+    _Row(LookUpOp, look_up, cpp="{table}({0})", bounds=bounds.anything, label="entry"),
     _Row(math.AbsIOp, integer(np.abs), cpp="{0} < 0 ? pk::sub(({T})0, {0}) : {0}"),
     # floats
     _Row(

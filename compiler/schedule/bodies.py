@@ -13,6 +13,7 @@ from penstock.compiler.analysis.pairs import PAIRED, PAIRINGS
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.bindings import Allotment
 from penstock.compiler.dialects.scaling import scaling_of
+from penstock.compiler.scalars.look_up import LookUpOp
 from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.scalars.operations import OPERATIONS
 from penstock.compiler.schedule.library import Operator, OperatorLibrary
@@ -102,7 +103,7 @@ class _Body:
         if isinstance(op, arith.ConstantOp):
             self.bits_of[result] = constant_bits(op.value, result.type)
             return
-        bits = [self.bits(o) for o in op.operands]
+        bits = operator_widths(op, [self.bits(o) for o in op.operands])
         row = OPERATIONS.get(type(op))
         if row is not None and row.operator is None:
             self._alias(result, op.operands[0], min(bits[0] + (op.name == "arith.extui"), width))
@@ -125,6 +126,11 @@ class _Body:
     def _alias(self, new: SSAValue, old: SSAValue, bits: int) -> None:
         self.made_by[new] = self.made_by.get(old, ())
         self.bits_of[new] = bits
+
+
+def operator_widths(op: Operation, bits: Sequence[int]) -> Sequence[int]:
+    """The widths that an operator is chosen by and grows with: its operands', or that of what is looked up."""
+    return [type_bits(op.result.type)] if isinstance(op, LookUpOp) else bits
 
 
 def first_op(block: Block) -> Operation:

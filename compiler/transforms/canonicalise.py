@@ -32,6 +32,7 @@ from penstock.compiler.transforms.rewrite import Rewrite, run_rewrites
 from penstock.compiler.transforms.simplify_bodies import SimplifyBodies
 from penstock.compiler.transforms.split_loops import SplitLoops
 from penstock.compiler.transforms.split_slices import SplitSlices
+from penstock.compiler.transforms.tabulate_functions import TabulateFunctions
 from penstock.compiler.transforms.use_integers import UseIntegers
 
 SIMPLIFY: tuple[Rewrite, ...] = (
@@ -62,12 +63,13 @@ SIMPLIFY: tuple[Rewrite, ...] = (
     CheckCanonical(),
 )
 
-INTEGERS: tuple[Rewrite, ...] = (UseIntegers(), CheckCanonical())
+INTEGERS: tuple[Rewrite, ...] = (UseIntegers(), TabulateFunctions(), CheckCanonical())
 
 QUANTISE: tuple[Rewrite, ...] = (
     FoldParameters(integers=True),
     InsertRequantise(),
     QuantiseIntegers(),
+    TabulateFunctions(),
     CheckCanonical(),
 )
 

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Block, Operation, SSAValue
 
 from penstock.compiler.scalars.bounds import FINITE, Bounds, either
+from penstock.compiler.scalars.look_up import LookUpOp, bounds_of_entries
 from penstock.compiler.scalars.number_types import numpy_dtype
 from penstock.compiler.scalars.operations import BY_NAME, evaluate
 
@@ -57,6 +58,8 @@ def _scalar(op: Operation, operands: Sequence[Content]) -> Content:
     if len(numbers) == len(operands):
         return evaluate(op, numbers)
     floats = isinstance(op.results[0].type, AnyFloat)
+    if isinstance(op, LookUpOp) and floats:
+        return bounds_of_entries(op)
     bounds = [bounds_of(content) for content in operands]
     zero = any(not number.any() for number in numbers)
     if op.name in ("arith.mulf", "arith.muli") and zero and (None not in bounds or not floats):

@@ -19,10 +19,11 @@ from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.analysis.pairs import LONGEST_CHAIN, narrow_product
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.platforms import Resources
+from penstock.compiler.scalars.look_up import LookUpOp
 from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.scalars.operations import OPERATIONS, is_constant
 from penstock.compiler.schedule import Operator, OperatorLibrary, implementations
-from penstock.compiler.schedule.bodies import constant_bits
+from penstock.compiler.schedule.bodies import constant_bits, operator_widths
 from penstock.dse.lanes.binding import bindable
 
 
@@ -117,7 +118,10 @@ def _rows(
 
 
 def _bits(inner: Operation) -> tuple[int, bool]:
-    """The widest operand's bits, and whether it has no fewer: those of whole numbers may be narrowed."""
+    """The widest operand's bits, and whether it has no fewer: those of whole numbers may be narrowed. An entry's of a
+    table, which is as wide as its type."""
+    if isinstance(inner, LookUpOp):
+        return operator_widths(inner, [])[0], True
     known = [_width(operand) for operand in inner.operands]
     return max(bits for bits, _ in known), all(sure for _, sure in known)
 

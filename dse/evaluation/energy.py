@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from xdsl.dialects import arith
 from xdsl.ir import Operation
 
 from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.platforms import Platform
 from penstock.compiler.platforms.toml_fields import Fields, parse_toml
 from penstock.compiler.scalars.number_types import number_type
-from penstock.compiler.scalars.operations import OPERATIONS
+from penstock.compiler.scalars.operations import OPERATIONS, is_scalar_op
 from penstock.profiling.bandwidth import external_bits
 from penstock.profiling.network import TaskNetwork
 
@@ -88,7 +89,7 @@ def operations_uj(graph: Graph) -> float:
     picojoules = 0.0
     for op in graph.operations:
         for inner in op.op.body.block.ops:
-            if inner.results and inner.name.startswith(("arith.", "math.")) and inner.name != "arith.constant":
+            if is_scalar_op(inner) and not isinstance(inner, arith.ConstantOp):
                 picojoules += op.work * table.operation_pj(inner)
     return picojoules * _PICO * 1e6
 

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import AnyFloat
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.analysis.pairs import PAIRINGS, narrow_product, pair_up
+from penstock.compiler.scalars.look_up import LookUpOp
 from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.schedule import OperatorLibrary, implementations
 
@@ -67,8 +68,12 @@ def operand_bits(op: TensorOp) -> int:
 
 
 def operator_bits(op: TensorOp, operation: str) -> int:
-    """The widest operand of a kind of operators in a kernel: floats have their own, whatever else the kernel reads."""
-    named = (inner for inner in op.op.body.block.ops if inner.name == operation)
+    """The widest operand of a kind of operators in a kernel: floats have their own, whatever else the kernel reads.
+
+    A table grows with its entries."""
+    named = [inner for inner in op.op.body.block.ops if inner.name == operation]
+    if operation == LookUpOp.name:
+        return max(type_bits(inner.results[0].type) for inner in named)
     floats = [type_bits(o.type) for inner in named for o in inner.operands if isinstance(o.type, AnyFloat)]
     return max(floats, default=operand_bits(op))
 

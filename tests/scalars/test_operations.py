@@ -13,17 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import f32, i1, i32
+from xdsl.dialects.builtin import f32, i1, i8, i32
 from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.ir import Attribute, Operation
 
 from penstock.compiler.backend.hls.emit import operations_header
 from penstock.compiler.backend.hls.scalar_cpp import expression_of
-from penstock.compiler.backend.rtl.primitives import find_primitive
+from penstock.compiler.backend.rtl.primitives import find_primitive, rom_of
 from penstock.compiler.backend.rtl.scalar_sv import SPELLINGS
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.scalars.bounds import Bounds
 from penstock.compiler.scalars.expansions import EXPANSIONS
+from penstock.compiler.scalars.look_up import LookUpOp
 from penstock.compiler.scalars.operations import BY_NAME, OPERATIONS, ScalarOperation, evaluate
 from penstock.compiler.schedule import library_names, load_library
 from penstock.dse.evaluation.energy import energy_table
@@ -44,6 +45,8 @@ def operation(row: ScalarOperation, kind: Attribute | None = None) -> Operation:
     """One on values that nothing is known of."""
     kind = kind or (f32 if makes_floats(row) else i32)
     result = i1 if row.kind in (arith.CmpiOp, arith.CmpfOp) else kind
+    if row.kind is LookUpOp:
+        return LookUpOp(AnyOp(result_types=[i8]).results[0], range(256), i32)
     operands = AnyOp(result_types=[kind] * 3).results[: inputs_of(row)]
     return row.kind.create(operands=operands, result_types=[result])
 
@@ -76,6 +79,8 @@ def holes(row: ScalarOperation) -> list[str]:
 def has_hardware(row: ScalarOperation) -> bool:
     if row.name in SPELLINGS or row.kind is arith.ConstantOp:
         return True
+    if isinstance(made := operation(row), LookUpOp):
+        return "module entries" in rom_of(made).module("entries")
     whole, real = ("i32",) * inputs_of(row), ("f32",) * inputs_of(row)
     for operands, result in ((real, "f32"), (whole, "i32"), (real, "i32"), (whole, "f32")):
         try:

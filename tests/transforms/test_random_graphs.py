@@ -16,8 +16,10 @@ from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline import lower
 from penstock.compiler.pipeline.verify import make_inputs, verify_levels
 from penstock.compiler.program import Program
-from penstock.compiler.transforms.canonicalise import SIMPLIFY, quantise, simplify
+from penstock.compiler.transforms.canonicalise import QUANTISE, SIMPLIFY, quantise, simplify
 from penstock.compiler.transforms.editor import layer_of
+from penstock.compiler.transforms.rewrite import run_rewrites
+from penstock.compiler.transforms.tabulate_functions import TabulateFunctions
 from tests.frontend.models import import_module
 from tests.transforms.random_models import models
 
@@ -77,6 +79,42 @@ def check_levels(program: Program) -> None:
     lowered = lower(program, default_design(read_graph(program.module), "u55c", 300.0))
     for comparison in verify_levels(lowered, make_inputs(lowered, random_sets=1)):
         assert comparison.equal, comparison
+
+
+def check_tables(program: Program) -> bool:
+    """Look-ups change no bit of a quantised model; says whether there were any."""
+    without = [one for one in QUANTISE if not isinstance(one, TabulateFunctions)]
+    try:
+        looked_up, computed = quantise(program), run_rewrites(without, program)
+    except PenstockError as error:
+        if error.code == "unsupported-quantisation":
+            return False
+        raise
+    assert looked_up.samples is not None
+    numbers = [
+        port.quant.quantise(x) if port.quant else x
+        for x, port in zip(looked_up.samples.inputs, looked_up.signature.inputs, strict=True)
+    ]
+    for ours, theirs in zip(*(run(one, numbers) for one in (looked_up, computed)), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    return "table.look_up" in str(looked_up.module)
+
+
+@settings(RELAXED, max_examples=8)
+@given(models())
+def test_look_ups_change_no_bit(model: tuple[nn.Module, torch.Tensor]) -> None:
+    program = simplified(*model)
+    if program is not None:
+        check_tables(program)
+
+
+@pytest.mark.slow
+@settings(RELAXED, max_examples=60)
+@given(models())
+def test_look_ups_change_no_bit_of_many_more(model: tuple[nn.Module, torch.Tensor]) -> None:
+    program = simplified(*model)
+    if program is not None:
+        check_tables(program)
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from penstock.compiler.backend.hls.loops_cpp import open_loops
 from penstock.compiler.backend.hls.nest_values import is_reduced, is_single_slot, is_start, twin
 from penstock.compiler.backend.hls.pairs_cpp import PairsCpp, arguments_at
 from penstock.compiler.backend.hls.ports import TopPort
-from penstock.compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body, emit_constants
+from penstock.compiler.backend.hls.scalar_cpp import TableKey, constant_of, cpp_type, emit_body, emit_constants
 from penstock.compiler.backend.hls.token_cpp import pieces, read_pieces, whole_declaration, write_pieces
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.bindings import Allotment, bindings_of
@@ -47,6 +47,8 @@ class NestCpp:
     out: CppLines
     lengths: Mapping[str, str] = field(default_factory=dict[str, str])
     """What the lengths of a call are called."""
+    tables: Mapping[TableKey, str] = field(default_factory=dict[TableKey, str])
+    """What the task's tables are called."""
     used: dict[str, int] = field(default_factory=dict[str, int])
     guarded: tuple[str, int] | None = None
     """The condition of the block that was closed last, and after how many lines."""
@@ -260,17 +262,22 @@ class NestCpp:
         if not single:
             self._declare(op.result, label)
         if pairs is not None:
-            for lines, index, result in pairs.emit(self.out, self._at, constants, self.layer, self._fresh):
+            for lines, index, result in pairs.emit(self.out, self._at, constants, self.layer, self._fresh, self.tables):
                 self.out.add(*lines, f"{self._at(op.result, index)} = {result};")
             return
         for index, choices in self._lanes(op.body.block, lane_shape(op.result)):
             given = arguments_at(op, index, self._at)
-            lines, result = emit_body(op.body.block, given, constants, self.layer, self._fresh, choices)
+            lines, result = self._body(op.body.block, given, constants, choices)
             self.out.add(*lines)
             if single:
                 self._single(op.result, label, result)
             else:
                 self.out.add(f"{self._at(op.result, index)} = {result};")
+
+    def _body(
+        self, body: Block, given: Sequence[str], constants: Mapping[SSAValue, str], choices: Mapping[Operation, str]
+    ) -> tuple[list[str], str]:
+        return emit_body(body, given, constants, self.layer, self._fresh, choices, tables=self.tables)
 
     def _lanes(self, body: Block, shape: Sequence[int]) -> Generator[tuple[list[str], Mapping[Operation, str]]]:
         """Loops over the lanes of a scalar body: one, or one for each run of lanes that is built alike."""
@@ -302,7 +309,7 @@ class NestCpp:
                 for index, choices in self._lanes(op.body.block, halved) if pairs else ():
                     left = self._index(current, source, [times(i, 2) if d == dim else i for d, i in enumerate(index)])
                     right = self._index(current, source, [twin(i) if d == dim else i for d, i in enumerate(index)])
-                    lines, result = emit_body(op.body.block, [left, right], constants, self.layer, self._fresh, choices)
+                    lines, result = self._body(op.body.block, [left, right], constants, choices)
                     self.out.add(*lines, f"{name}{subscripts(target, index)} = {result};")
                 if odd:
                     with self.out.lanes([1 if d == dim else s for d, s in enumerate(shape)]) as index:

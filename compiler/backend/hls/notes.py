@@ -16,6 +16,7 @@ from penstock.compiler.dialects.directives import pipeline_of
 from penstock.compiler.dialects.injected import injected_of
 from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.plan.names import CHUNK, CONCAT, CONVERT, FORK, PACK, UNPACK
+from penstock.compiler.scalars.operations import is_scalar_op
 
 Notes = Mapping[str, tuple[str, ...]]
 """For each layer, lines that say what it computes and how the design walks it."""
@@ -51,7 +52,7 @@ def _meaning(operation: TensorOp, made_by: Mapping[SSAValue, str]) -> str:
         f"{made_by.get(value, 'part')}[{_index(layout.results)}]"
         for value, layout in zip(operation.op.inputs, operation.operand_maps, strict=True)
     ]
-    steps = [op.name.split(".")[1] for op in operation.op.body.block.ops if op.name.startswith(("arith.", "math."))]
+    steps = [op.name.split(".")[1] for op in operation.op.body.block.ops if is_scalar_op(op)]
     work = ", ".join(dict.fromkeys(step for step in steps if step != "constant")) or "copy"
     over = ", ".join(f"d{d}" for d in operation.reductions)
     reduced = f", accumulated over {over}" if over else ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from penstock.compiler.analysis.pairs import (
     CHAINED,
@@ -25,7 +25,7 @@ from penstock.compiler.analysis.pairs import (
 from penstock.compiler.backend.hls import pragmas
 from penstock.compiler.backend.hls.lines import UNROLL, CppLines, extents, subscripts
 from penstock.compiler.backend.hls.nest_values import project, twin
-from penstock.compiler.backend.hls.scalar_cpp import cpp_type, emit_body
+from penstock.compiler.backend.hls.scalar_cpp import TableKey, cpp_type, emit_body
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.bindings import Allotment
 from penstock.compiler.dialects.types import lane_shape, vector_type
@@ -119,6 +119,7 @@ class PairsCpp:
         constants: Mapping[SSAValue, str],
         layer: str,
         fresh: Callable[[str], str],
+        tables: Mapping[TableKey, str],
     ) -> Generator[tuple[list[str], list[str], str]]:
         """For every lane the statements before it, its index, and its result; the loops around them are written."""
         shape, dim = lane_shape(self.op.result), self.pairing.dim
@@ -133,11 +134,13 @@ class PairsCpp:
             out.add(f"{kind} {names[0]}, {names[1]};")
             out.add(f"pk::two_products({apart}, {common}, {names[0]}, {names[1]});")
             for index, arguments, name in zip(both, given, names, strict=True):
-                lines, result = emit_body(block, arguments, constants, layer, fresh, {}, {self.product.result: name})
+                made: dict[SSAValue, str] = {self.product.result: name}
+                lines, result = emit_body(block, arguments, constants, layer, fresh, {}, made, tables)
                 yield lines, index, result
         if odd:
             with out.lanes([1 if d == dim else n for d, n in enumerate(shape)]) as rest:
                 last = [str(shape[dim] - 1) if d == dim else i for d, i in enumerate(rest)]
                 arguments = arguments_at(self.op, last, at)
-                lines, result = emit_body(block, arguments, constants, layer, fresh, {self.product: PAIRED})
+                choices: dict[Operation, str] = {self.product: PAIRED}
+                lines, result = emit_body(block, arguments, constants, layer, fresh, choices, tables=tables)
                 yield lines, last, result

@@ -23,8 +23,16 @@ from penstock.compiler.backend.hls.bind_cpp import bind_op
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.dialects.types import integer_width
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.scalars.look_up import EntriesAttr, LookUpOp
 from penstock.compiler.scalars.number_types import in_words, number_type
 from penstock.compiler.scalars.operations import OPERATIONS, row_of
+
+TableKey = tuple[EntriesAttr, Attribute, Attribute]
+"""What makes two look-ups one table: the entries, and the types around them."""
+
+
+def table_key(op: LookUpOp) -> TableKey:
+    return op.entries, op.index.type, op.result.type
 
 
 def cpp_type(kind: Attribute) -> str:
@@ -71,8 +79,11 @@ def constant_of(attribute: Attribute) -> str:
     raise PenstockError(code="unsupported-op", what=f"a constant of the form {attribute}")
 
 
-def expression_of(op: Operation, args: Sequence[str]) -> str | None:
-    """An operation's C++, without parentheses around all of it; None where it has none."""
+def expression_of(op: Operation, args: Sequence[str], tables: Mapping[TableKey, str] = {}) -> str | None:
+    """An operation's C++, without parentheses around all of it; None where it has none.
+
+    `tables` are the functions of look-ups.
+    """
     row = OPERATIONS.get(type(op))
     if row is None or row.cpp is None:
         return None
@@ -81,7 +92,8 @@ def expression_of(op: Operation, args: Sequence[str]) -> str | None:
         return f"pk::scale<{exponent}>({args[list(op.operands).index(value)]})"
     kind = op.results[0].type
     predicate = op.predicate.value.data if isinstance(op, arith.CmpiOp | arith.CmpfOp) else 0
-    text = (row.cpp if isinstance(row.cpp, str) else row.cpp[predicate]).format(*args, T=cpp_type(kind))
+    table = tables[table_key(op)] if isinstance(op, LookUpOp) else ""
+    text = (row.cpp if isinstance(row.cpp, str) else row.cpp[predicate]).format(*args, T=cpp_type(kind), table=table)
     return f"({cpp_type(kind)})({text})" if row.promotes and integer_width(kind) not in (32, 64) else text
 
 
@@ -117,10 +129,12 @@ def emit_body(
     fresh: Callable[[str], str],
     choices: Mapping[Operation, str],
     made: Mapping[SSAValue, str] | None = None,
+    tables: Mapping[TableKey, str] = {},
 ) -> tuple[list[str], str]:
     """A scalar body as statements and the expression of its result. Inputs are C++ expressions.
 
-    `choices` says what some of its operations are to be built of, `made` which of its values are there already.
+    `choices` says what some of its operations are to be built of, `made` which of its values are there already,
+    `tables` what the functions of its look-ups are called.
     """
     names: dict[SSAValue, str] = {**dict(zip(block.args, arguments, strict=True)), **constants, **(made or {})}
     lines: list[str] = []
@@ -135,7 +149,7 @@ def emit_body(
         if factors is not None:
             expression = _narrow_product(op, factors, [names[factor] for factor in factors])
         else:
-            expression = expression_of(op, [names[o] for o in op.operands])
+            expression = expression_of(op, [names[o] for o in op.operands], tables)
         if expression is None:
             raise PenstockError(
                 code="unsupported-op", what=f"the HLS backend cannot write {op.name}", where=layer,

@@ -20,6 +20,7 @@ from penstock.compiler.backend.hls.nest_cpp import NestCpp
 from penstock.compiler.backend.hls.nest_values import is_single_slot
 from penstock.compiler.backend.hls.notes import LEGEND, Notes, task_head, task_table
 from penstock.compiler.backend.hls.ports import TopPort, moved_ports
+from penstock.compiler.backend.hls.tables_cpp import table_functions
 from penstock.compiler.backend.hls.token_cpp import stream_declaration, stream_parameter
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.injected import Injected, injected_of
@@ -213,7 +214,8 @@ class _TopEmitter:
     def _task(self, task: stream.TaskOp) -> None:
         out, names = self.out, self.names | self.roms
         used = self._used(task)
-        out.add(*task_head(task, used, names, self.notes, self.dies.get(task.sym_name.data)))
+        text, tables = table_functions(task)
+        out.add(*text, *task_head(task, used, names, self.notes, self.dies.get(task.sym_name.data)))
         with out.function(f"static void {task.sym_name.data}", [*self._signature(used), *self._lengths(task)]):
             if (body := injected_of(task.injected)) is not None and body.language == "cpp":
                 by_pin = {pin: names[value] for value, pin in _pins(used, body)}
@@ -231,7 +233,7 @@ class _TopEmitter:
                         out.add(*pragmas.memory(op, names[op.result]))
                     case nest.NestOp():
                         label = f"{task.sym_name.data}_{op.sym_name.data}"
-                        NestCpp(op, task.layer.data, label, names, self.ports, out, self.lengths).emit()
+                        NestCpp(op, task.layer.data, label, names, self.ports, out, self.lengths, tables).emit()
                     case _:
                         raise AssertionError(op.name)  # the dialect has no other operation in a task
 

@@ -10,6 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from penstock.compiler.backend.rtl.lines import bits
 from penstock.compiler.backend.rtl.numbers import ValueRange, type_bits, type_range
+from penstock.compiler.backend.rtl.primitives import Rom, rom_of
 from penstock.compiler.backend.rtl.primitives.registry import Primitive, find_primitive
 from penstock.compiler.backend.rtl.scalar_sv import (
     NUMBER_STAYS,
@@ -20,8 +21,9 @@ from penstock.compiler.backend.rtl.scalar_sv import (
     result_range,
 )
 from penstock.compiler.backend.rtl.scalars import LaneBody, Scalar
-from penstock.compiler.backend.rtl.tables import ResultTable, Tables, find_tables
+from penstock.compiler.backend.rtl.tables import Tables, find_tables
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.scalars.look_up import LookUpOp
 from penstock.compiler.scalars.operations import row_of
 
 LaneSpan = tuple[int, int]
@@ -51,7 +53,7 @@ class LaneEmitter:
             if op in idle:
                 continue
             if op in found:
-                values[op.results[0]] = self._table(op, found[op], values[found[op].argument], body)
+                values[op.results[0]] = self._table(op, found[op].rom, values[found[op].argument], body)
                 continue
             values[op.results[0]] = self.operation(op, [values[o] for o in op.operands], body, self.spans.get(op))
         return values[terminator.operands[0]]
@@ -62,6 +64,8 @@ class LaneEmitter:
         if isinstance(op, arith.ConstantOp):
             value = literal_of(op.value)
             return Scalar(ValueRange(value, value), width, None, value)
+        if isinstance(op, LookUpOp):
+            return self._table(op, rom_of(op), operands[0], body)
         row = row_of(op)
         label = row.sv_label or row.label or row.name.partition(".")[2]
         if op.name == "arith.muli" and span is not None and (core := self._multiplier(operands, width, body, span)):
@@ -98,13 +102,13 @@ class LaneEmitter:
             expression = target
         return Scalar(range_, width, span[1], name=name)
 
-    def _table(self, op: Operation, table: ResultTable, argument: Scalar, body: LaneBody) -> Scalar:
+    def _table(self, op: Operation, rom: Rom, argument: Scalar, body: LaneBody) -> Scalar:
         """A look-up that is there when the operation's result would be; until then its operand waits."""
         assert self.tables is not None
         end = self.spans[op][1]
-        module, width = self.tables.module(table.rom), table.rom.output_bits
+        module, width = self.tables.module(rom), rom.output_bits
         name = body.fresh("entry")
-        operand = argument.pattern(end - 1, body, table.rom.input_bits)
+        operand = argument.pattern(end - 1, body, rom.input_bits)
         enable = body.stages.enable(end - 1)
         body.out.add(
             f"wire {bits(width)}{name};  // {op.name} and what leads to it, stage {end - 1} to {end}",

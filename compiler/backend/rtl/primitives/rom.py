@@ -15,7 +15,8 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from penstock.compiler.dialects.types import integer_width
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.scalars.number_types import number_type
+from penstock.compiler.scalars.look_up import LookUpOp
+from penstock.compiler.scalars.number_types import number_type, type_bits
 from penstock.compiler.scalars.operations import evaluate, is_scalar_op
 
 MOST_INPUT_BITS = 8
@@ -85,6 +86,13 @@ def tabulate(body: Block) -> Rom:
     output_bits = _result_bits(terminator.operands[0].type)
     assert output_bits is not None
     return Rom(bits, output_bits, _patterns(result, output_bits))
+
+
+def rom_of(op: LookUpOp) -> Rom:
+    """The table that an operation looks a number up in."""
+    bits = type_bits(op.result.type)
+    words = tuple(entry & ((1 << bits) - 1) for entry in op.entries.data)
+    return Rom(type_bits(op.index.type), bits, words)
 
 
 def _patterns(values: NDArray[Any], bits: int) -> tuple[int, ...]:
