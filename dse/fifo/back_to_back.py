@@ -8,6 +8,7 @@ still with the last one, the words of that input come already (`profiling/waitin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from penstock.dse.fifo.depths import LEAST_DEPTH, bridges
 from penstock.dse.fifo.equalise import equalised_depths
@@ -59,7 +60,8 @@ def roomy_or_slower(
     def has_room(found: Mapping[str, int]) -> bool:
         return bits(found) <= room
 
-    for times in (lambda: channels, slower):
+    slowly = cache(slower)  # to model that takes as long as to model the design
+    for times in (lambda: channels, slowly):
         found, doubtful = depths_back_to_back(channels, times(), depths)
         if has_room(found):
             return found, doubtful
@@ -68,7 +70,7 @@ def roomy_or_slower(
     if has_room({**held, **waiting}):
         held |= waiting
     if not has_room(held):
-        evenly, doubtful = equalised_depths(channels, slower(), depths)
+        evenly, doubtful = equalised_depths(channels, slowly(), depths)
         if bits(evenly) < bits(held):
             return evenly, doubtful
     return held, held != depths

@@ -13,6 +13,7 @@ from penstock.dse.fifo.depths import LEAST_DEPTH
 from penstock.dse.fifo.effort import Effort, SizingProgress
 from penstock.dse.fifo.equalise import NORMAL, slower_network
 from penstock.dse.fifo.known_failures import KnownFailures
+from penstock.dse.fifo.long_runs import size_long
 from penstock.dse.fifo.size import Sizing, size_fifos
 from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.network import TaskNetwork
@@ -105,9 +106,18 @@ def size_design(
         where = f"kernel {number + 1} of {len(parts)}: " if len(parts) > 1 else ""
         fewer = max(1, min(frames, _LONG // lengths[number]))
         inputs = (1, 1) if len(parts) > 1 else (fewer, fewer * most_frames // frames)
-        found = _lasting(
-            part, rules, share, tolerance, least, inputs, start, most or {},
-            lambda text, where=where: progress(where + text), equalisation,
+
+        def say(text: str, where: str = where) -> None:
+            progress(where + text)
+
+        found = None
+        if start is not None:
+            found = size_long(
+                part, rules, start, effort=share, least=least, frames=1 if len(parts) > 1 else most_frames,
+                tolerance=tolerance, most=most, progress=say,
+            )  # fmt: skip
+        found = found or _lasting(
+            part, rules, share, tolerance, least, inputs, start, most or {}, say, equalisation
         )  # fmt: skip
         left = left.without(found.simulations, found.work)
         sized.append(found)

@@ -123,7 +123,9 @@ def _measure(
         outcomes = TOGETHER[evidence](evaluator, candidates, bench)
         return [_ranked(one, outcome) for one, outcome in zip(candidates, outcomes, strict=True)]
     found: list[Ranked] = []
-    for candidate in candidates:
+    for number, candidate in enumerate(candidates):
+        if bench.line is not None:
+            bench.line(f"{number} of {len(candidates)}")
         lost = _lost(evaluator, candidate, found) if contenders else ""
         if lost:
             found.append(Ranked(candidate, None, lost, beaten=True))

@@ -31,7 +31,7 @@ class Bench:
     progress: Callable[[str], None] = lambda _: None
     work_root: Path | None = None
     line: Callable[[str], None] | None = None
-    """Called with each line that a tool writes."""
+    """Called with each line that a tool writes, and with how far the stage at work is."""
     history: History = field(default_factory=FolderHistory)
     """What rungs said of earlier designs."""
     results: Path | None = None

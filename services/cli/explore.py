@@ -64,7 +64,7 @@ def explore(
             choice, exploration = find_design(
                 program, target.platform, target.clock_mhz, target.quantize, trials, SearchSettings.of(asked, goal),
                 lambda done, most: stages.note(f"{done} of {most}"), evidence=target.evidence, stage=stages.begin,
-                second=second,
+                line=stages.note, second=second,
             )  # fmt: skip
             best = choice.finished.design
         if save is not None:

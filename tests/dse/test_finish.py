@@ -36,7 +36,9 @@ def candidates(evaluator: Evaluator) -> list[Evaluation]:
 
 def test_a_rung_ranks_the_best_by_its_own_figures() -> None:
     evaluator = evaluator_of()
-    ranked = rank(evaluator, candidates(evaluator), "simulated")
+    said: list[str] = []
+    ranked = rank(evaluator, candidates(evaluator), "simulated", Bench(line=said.append))
+    assert said == [f"{number} of 3" for number in range(3)], "where it stands, while long simulations are made"
     assert [r.measured.evidence for r in ranked if r.measured] == ["simulated"] * len(ranked)
     latencies = [r.measured.latency for r in ranked if r.measured]
     assert latencies == sorted(latencies)

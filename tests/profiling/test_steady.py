@@ -142,8 +142,15 @@ def test_fifos_of_slower_tasks_where_those_of_a_designs_own_pace_are_larger_stil
     frame = ChannelFigures("frame", "stream", "b", "c", 2, 8, 90_000, 30, 30, area, waiting=80_000)
     safe = {"rows": 5000, "frame": 30}
     slower = (replace(rows, high_water=40, least_depth=40), frame)
-    found, doubtful = roomy_or_slower((rows, frame), lambda: slower, safe, 100_000)
+    asked: list[str] = []
+
+    def slowly() -> tuple[ChannelFigures, ...]:
+        asked.append("slower tasks")
+        return slower
+
+    found, doubtful = roomy_or_slower((rows, frame), slowly, safe, 100_000)
     assert (found, doubtful) == ({"rows": 40, "frame": 30}, False)
+    assert len(asked) == 1, "to model slower tasks takes as long as to model the design"
     found, _ = roomy_or_slower((rows, frame), lambda: slower, safe, 400_000)
     assert found == safe, "it has room"
 
