@@ -106,8 +106,8 @@ class Evaluator:
             space = TilingSpace(*given)
         object.__setattr__(self, "_space", space)
         object.__setattr__(self, "_assembler", assembler)
-        for name in ("_timing", "_slower_timing"):
-            model = DesignModel(self.platform, self.clock_mhz, back_to_back=self.goal.weighs_frames)
+        for name, paced in (("_timing", self.goal.weighs_frames), ("_slower_timing", False)):
+            model = DesignModel(self.platform, self.clock_mhz, back_to_back=paced)
             object.__setattr__(self, name, model)
         object.__setattr__(self, "_dies", DieCheck(self.platform))
         object.__setattr__(self, "_seen", OrderedDict[Hashable, Evaluation]())
@@ -390,7 +390,7 @@ class Evaluator:
         return self._as_recorded(found) if design.memories else found
 
     def _slower_channels(self, network: TaskNetwork, equalisation: int) -> tuple[ChannelFigures, ...]:
-        """When tokens pass where tasks are as slow as an equalisation says, by a model that is not asked for others."""
+        """When tokens of one input pass where tasks are as slow as an equalisation says; it is asked for no others."""
         timing: DesignModel = self.__dict__["_slower_timing"]
         return timing.figures(slower_tasks(network, equalisation), bounded=False).channels
 
