@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,15 @@ Times = NDArray[np.int64]
 
 MAX_TOKENS = 4096
 _CORNER_LEVELS = 8
+
+
+@lru_cache(maxsize=1 << 10)
+def evenly(count: int, most: int) -> Times:
+    """Up to so many of the tokens of a channel, at even distances, the first and the last among them. To be read only:
+    it is the same array whenever it is asked for."""
+    found = np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
+    found.setflags(write=False)
+    return found
 
 
 def iterations_of(pattern: TokenPattern, tokens: Times) -> Times:

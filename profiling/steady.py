@@ -20,7 +20,7 @@ from penstock.profiling.channel_times import ChannelTimes
 from penstock.profiling.network import Task, TaskNetwork
 from penstock.profiling.port_turns import LoadNest, PortTurns
 from penstock.profiling.prefetch import Supply, supply_of
-from penstock.profiling.sampling import Times, iterations_of
+from penstock.profiling.sampling import evenly, iterations_of
 
 _LOOKED_AT = 1024
 """Tokens at which a reader's time is compared with the load's."""
@@ -98,7 +98,7 @@ def _meet(
 ) -> None:  # fmt: skip
     """By how much a reader waits for what loads bring, and how long it keeps their ports."""
     tokens, waiting = port.tokens, min(1.0, feed.waiting)
-    looked_at: Times = np.unique(np.linspace(0, tokens - 1, min(tokens, _LOOKED_AT)).astype(np.int64))
+    looked_at = evenly(tokens, _LOOKED_AT)
     taken = iterations_of(nest.in_slots(port.pattern), looked_at) * nest.ii
     last = tokens - ceil(tokens * waiting) - 1
     gone = float(taken[min(int(np.searchsorted(looked_at, last)), len(taken) - 1)]) if last >= 0 else 0.0

@@ -19,7 +19,7 @@ from penstock.compiler.schedule import PortSchedule
 from penstock.profiling.channel_times import ChannelTimes
 from penstock.profiling.network import Task, TaskNetwork
 from penstock.profiling.prefetch import computes
-from penstock.profiling.sampling import Times, iterations_of
+from penstock.profiling.sampling import Times, evenly, iterations_of
 
 _LOOKED_AT = 256
 """Tokens at whose writes a FIFO is looked at."""
@@ -82,7 +82,7 @@ def most_of_all(times: ChannelTimes, written: int, read: int, delay: int, interv
     Of one that comes alone none is `written` or `read` before these cycles, but read by a `delay` later.
     """
     writes, reads = np.maximum(times.written, written), np.maximum(times.read, read) + delay
-    places = np.unique(np.linspace(0, len(writes) - 1, min(len(writes), _LOOKED_AT)).astype(np.int64))
+    places = evenly(len(writes), _LOOKED_AT)
     most = np.zeros(len(places), np.int64)
     last = ceil((int(reads[-1]) - int(writes[0])) / max(1, interval))
     for inputs in range(-last, last + 1):

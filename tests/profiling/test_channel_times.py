@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.profiling.channel_times import ChannelTimes
-from penstock.profiling.sampling import Times
+from penstock.profiling.sampling import Times, evenly
 
 _MOST = 700  # enough for the search that skips most tokens
 
@@ -76,3 +77,13 @@ def test_a_deeper_channel_is_in_time_too(channel: ChannelTimes):
     """What lets the least depth be found without trying them all."""
     verdicts = [is_in_time(channel, depth) for depth in range(1, min(channel.high_water, 20) + 1)]
     assert verdicts == sorted(verdicts)
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, 4), (4, 4), (1000, 7), (10**6, 256)])
+def test_what_is_looked_at_of_a_channel_is_spread_evenly_and_found_once(count: int, most: int):
+    found = evenly(count, most)
+    assert (found[0], found[-1], len(found)) == (0, count - 1, min(count, most))
+    assert len({*np.diff(found).tolist()}) <= 2
+    assert evenly(count, most) is found
+    with pytest.raises(ValueError, match="read-only"):
+        found[0] = 1  # other channels of as many tokens have it too
