@@ -92,9 +92,9 @@ class Translator:
             case arith.NegfOp(), [x]:
                 return self._multiply(x, KnownNumbers(np.asarray(-1.0)))
             case arith.AddfOp(), [x, y]:
-                return self._add(x, y)
+                return self.add(x, y)
             case arith.SubfOp(), [x, y]:
-                return self._add(x, self._multiply(y, KnownNumbers(np.asarray(-1.0))))
+                return self.add(x, self._multiply(y, KnownNumbers(np.asarray(-1.0))))
             case arith.MulfOp(), [x, KnownNumbers() as y] | [KnownNumbers() as y, x]:
                 return self._multiply(x, y)
             case arith.DivfOp(), [x, KnownNumbers() as y] if np.all(y.numbers != 0):
@@ -130,7 +130,7 @@ class Translator:
             clamped = self._emit(arith.MaxSIOp(clamped, self._constant(-limit, 64)))
         return self._emit(arith.TruncIOp(clamped, IntegerType(width)))
 
-    def _add(self, x: Operand, y: Operand) -> Fixed:
+    def add(self, x: Operand, y: Operand) -> Fixed:
         if isinstance(x, KnownNumbers):
             x, y = y, x
         assert isinstance(x, Fixed)

@@ -2,7 +2,8 @@
 
 Static and symmetric: an activation has one scale, measured on calibration inputs; a weight has one a channel.
 Contractions multiply i8 by i8 or i4 into i32. The elementwise operations between them become integer arithmetic that
-ends in i8 (`fixed_point`); where that is not possible (tanh, exp, ...) they compute in f32 between two conversions.
+ends in i8 (`fixed_point`), with functions as tables (`quantised_functions`); where that is not possible they compute
+in f32 between two conversions.
 The model's results leave as i32 and are scaled by the host; what the next layer reads leaves a second time, as i8.
 Layers that share the accelerator share the activations' scales, which are ranges joined over the layers. Each has its
 own weights, scales of weights, and so multipliers: numbers that differ between layers carry a leading axis of layers.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
 import numpy as np
 from xdsl.dialects import arith, func
 from xdsl.dialects import math as math_dialect
@@ -34,8 +37,11 @@ from penstock.compiler.transforms.generics import (
     maps_of,
     yielded,
 )
+from penstock.compiler.transforms.quantised_functions import TabulatedFunction, find_functions, needed_ops
 from penstock.compiler.transforms.quantiser import LEVELS, Code, Quantiser
 
+Functions = Mapping[SSAValue, TabulatedFunction]
+Made = TypeVar("Made")
 _LARGEST_SHIFT = 54
 _RESULT_LEVELS = 1 << 23
 """Results that cannot leave at their accumulator's scale are rounded to so many levels: finer than f32."""
@@ -55,29 +61,49 @@ def quantise_elementwise(state: Quantiser, op: linalg.GenericOp) -> None:
 
 def _in_integers(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[linalg.GenericOp, Code]:
     step = state.step(op.results[0], _RESULT_LEVELS) if returned else state.step(op.results[0])
+    functions: Functions = {}
+    if not returned and not _stays_real(state, op):
+        functions = find_functions(state, op, step)
+    if functions and op.results[0] in state.masks:
+        raise NotFixedPoint("a function with a mask")
+    indices: dict[SSAValue, int] = {}
+    for value, function in functions.items():  # one may lead to the next
+        indices[value] = _index_shift(state, op, function, functions, indices)
+    return _finest(lambda shift: _with_shift(state, op, step, shift, returned, functions, indices))
+
+
+def _finest(attempt: Callable[[int], Made]) -> Made:
+    """With the largest shift that fits."""
     for shift in range(_LARGEST_SHIFT, 0, -1):
         try:
-            return _with_shift(state, op, step, shift, returned)
+            return attempt(shift)
         except TooWide:
             continue
     raise NotFixedPoint("no common scale fits 64 bits")
 
 
+def _index_shift(
+    state: Quantiser, op: linalg.GenericOp, function: TabulatedFunction, functions: Functions,
+    indices: Mapping[SSAValue, int],
+) -> int:  # fmt: skip
+    """The shift with which a function's operand is rounded to its levels."""
+
+    def attempt(shift: int) -> int:
+        body = _Body(state, op, functions, indices)
+        body.index(function, shift)
+        return shift
+
+    return _finest(attempt)
+
+
 def _with_shift(
-    state: Quantiser, op: linalg.GenericOp, step: float, shift: int, returned: bool
-) -> tuple[linalg.GenericOp, Code]:
-    builder = BodyBuilder(op)
-
-    def integers(numbers: Array, width: int, what: str) -> SSAValue:
-        return builder.numbers(numbers, IntegerType(width), what)
-
-    translator = Translator(builder.block, integers, step, shift, RESULT_BITS if returned else STEP_BITS)
-    found: dict[SSAValue, Operand | Flag] = {}
-    for argument, value, layout in zip(op.body.block.args, op.inputs, maps_of(op), strict=False):
-        found[argument] = _operand(state, builder, value, layout)
-    for inner in list(op.body.block.ops)[:-1]:
-        found[inner.results[0]] = translator.translate(inner, [found[x] for x in inner.operands])
-    result = found[yielded(op)]
+    state: Quantiser, op: linalg.GenericOp, step: float, shift: int, returned: bool, functions: Functions,
+    indices: Mapping[SSAValue, int],
+) -> tuple[linalg.GenericOp, Code]:  # fmt: skip
+    body = _Body(state, op, functions, indices)
+    builder = body.builder
+    translator = body.translator(step, shift, RESULT_BITS if returned else STEP_BITS)
+    result = body.translate(translator, yielded(op))
     if isinstance(result, Flag):
         raise NotFixedPoint("a bit is no number")
     rank = len(shape_of(op.results[0]))
@@ -92,6 +118,55 @@ def _with_shift(
     code = Code(np.full((1,) * rank, step), 1 << (width - 1), width, None if mask is None else mask.left_out)
     gap = None if mask is None else mask.gap
     return builder.build(state, translator.narrow(result, width, gap), _names(state, op)), code
+
+
+class _Body:
+    """A body in integers while it grows. `indices` are the shifts of its functions' operands."""
+
+    def __init__(
+        self, state: Quantiser, op: linalg.GenericOp, functions: Functions, indices: Mapping[SSAValue, int]
+    ) -> None:
+        self.state, self.op, self.functions, self.indices = state, op, functions, indices
+        self.builder = BodyBuilder(op)
+        self.given: dict[SSAValue, Operand | Flag] = {}
+        for argument, value, layout in zip(op.body.block.args, op.inputs, maps_of(op), strict=False):
+            self.given[argument] = _operand(state, self.builder, value, layout)
+
+    def translator(self, step: float, shift: int, multiplier_bits: int = STEP_BITS) -> Translator:
+        return Translator(self.builder.block, self._integers, step, shift, multiplier_bits)
+
+    def translate(self, translator: Translator, wanted: SSAValue) -> Operand | Flag:
+        """One value of the body, with all that leads to it."""
+        found = dict(self.given)
+        for inner in needed_ops(self.op, self.functions, wanted):
+            value = inner.results[0]
+            if (function := self.functions.get(value)) is None:
+                found[value] = translator.translate(inner, [found[x] for x in inner.operands])
+                continue
+            look_up = function.look_up(self.index(function, self.indices[value]))
+            self.builder.block.add_op(look_up)
+            bound = max(map(abs, function.entries))
+            found[value] = Fixed(look_up.result, np.asarray(function.scale), bound, function.width)
+        return found[wanted]
+
+    def index(self, function: TabulatedFunction, shift: int) -> SSAValue:
+        """A function's operand at its levels."""
+        translator, away = self.translator(function.step, shift), KnownNumbers(np.asarray(-function.centre))
+        made = function.source.owner
+        sides = [self.translate(translator, x) for x in made.operands] if isinstance(made, arith.AddfOp) else []
+        known = next((x for x in sides if isinstance(x, KnownNumbers)), None)
+        if known is not None and len(sides) == 2:  # a bias takes the levels' centre with it
+            other = next((x for x in sides if x is not known), known)
+            if isinstance(other, Flag):
+                raise NotFixedPoint("a bit as a number")
+            return translator.narrow(translator.add(other, KnownNumbers(known.numbers - function.centre)), 8)
+        whole = self.translate(translator, function.source)
+        if isinstance(whole, Flag):
+            raise NotFixedPoint("a bit as a number")
+        return translator.narrow(translator.add(whole, away), 8)
+
+    def _integers(self, numbers: Array, width: int, what: str) -> SSAValue:
+        return self.builder.numbers(numbers, IntegerType(width), what)
 
 
 def _operand(state: Quantiser, builder: BodyBuilder, value: SSAValue, layout: AffineMap) -> Operand | Flag:
@@ -147,7 +222,7 @@ def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[
         )
     if returned:
         return builder.build(state, result, {}), None
-    if op.results[0] in state.norm_rows - state.fed or (op.results[0] in state.uneven and _spread_by_readers(op)):
+    if op.results[0] in state.norm_rows - state.fed or _stays_real(state, op):
         # within the measured range, as eight bits would be: a variance that was rounded to 0 gives 1/sqrt(eps)
         largest = state.ranges[op.results[0]]
         result = _emit(builder, arith.MaximumfOp, result, -largest)
@@ -171,6 +246,10 @@ def _divisor(op: Operation) -> float:
     if not isinstance(op, arith.DivfOp) or not isinstance(op.rhs.owner, arith.ConstantOp):
         return 0.0
     return float(evaluate(op.rhs.owner, []))
+
+
+def _stays_real(state: Quantiser, op: linalg.GenericOp) -> bool:
+    return op.results[0] in state.uneven and _spread_by_readers(op)
 
 
 def _spread_by_readers(op: linalg.GenericOp) -> bool:

@@ -19,10 +19,14 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.dialects.types import integer_width
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.scalars.look_up import MOST_INDEX_BITS, LookUpOp, entries_of, every_index
+from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.scalars.operations import evaluate, is_constant, is_scalar_op
 from penstock.compiler.transforms.editor import Editor
 from penstock.compiler.transforms.generics import body_ops
 from penstock.compiler.transforms.rewrite import Rewrite
+
+_WIDEST = 32
+"""Bits of an entry."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def _is_small(value: SSAValue) -> bool:
 
 
 def _may_be_entry(value: SSAValue) -> bool:
-    return isinstance(value.type, Float32Type) or integer_width(value.type) is not None
+    return isinstance(value.type, Float32Type) or (integer_width(value.type) or _WIDEST + 1) <= _WIDEST
 
 
 def _leaves(value: SSAValue, root: SSAValue, roots: Mapping[SSAValue, SSAValue]) -> bool:
@@ -98,10 +102,11 @@ def _behind(value: SSAValue, root: SSAValue) -> list[Operation]:
 
 
 def _is_worth_it(chain: Iterable[Operation]) -> bool:
-    """Whether it computes in floats, or goes on from a table."""
+    """Whether it computes in floats, or goes on from a table to what is no wider."""
     computing = [op for op in chain if not isinstance(op, arith.ConstantOp)]
-    tables = [op for op in computing if isinstance(op, LookUpOp)]
-    return len(computing) > len(tables) > 0 or len(tables) > 1 or any(map(_is_in_floats, computing))
+    tables = [type_bits(op.result.type) for op in computing if isinstance(op, LookUpOp)]
+    further = len(computing) > 1 and type_bits(computing[-1].results[0].type) <= max(tables, default=0)
+    return further or any(map(_is_in_floats, computing))
 
 
 def _is_in_floats(op: Operation) -> bool:

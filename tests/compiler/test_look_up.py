@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 from benchmarks.read_back import read_lowered
@@ -80,6 +81,32 @@ def test_every_level_and_simulation_agree(tmp_path: Path) -> None:
     cores = [Core(one, name) for one, name in zip(designs, ("silu", "gelu"), strict=True)]
     for core, program in zip(cores, build(cores), strict=True):
         check_whole(core, program)
+
+
+class Residual(nn.Module):
+    """An activation behind a layer, and one that goes on into a sum."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 4)
+        self.silu, self.gelu = nn.SiLU(), nn.GELU(approximate="tanh")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.silu(self.first(x))
+        return self.last(y + self.gelu(self.second(y)))
+
+
+def test_activations_behind_layers_agree_at_every_level(tmp_path: Path) -> None:
+    program = prepare(imported(Residual(), (3, 6)), "w8a8")
+    one = lower(program, default_design(read_graph(program.module), "u55c", 300.0, "w8a8"))
+    assert [str(op.result.type) for op in look_ups(one)] == ["i8", "i16"]
+    for comparison in verify_levels(one, make_inputs(one)):
+        assert comparison.equal, comparison
+    check_csim([one], tmp_path)
+    core = Core(one, "residual")
+    (built,) = build([core])
+    check_whole(core, built)
+    assert read_lowered(one).same
 
 
 def test_a_table_stands_once_in_a_task_and_is_read_by_all_lanes(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def dense(*between: nn.Module, bias: bool = True) -> nn.Module:
 
 
 MODELS: dict[str, Any] = {
-    "tanh": (lambda: dense(nn.Tanh()), (2, 8), True, "int32"),
+    "tanh": (lambda: dense(nn.Tanh()), (2, 8), False, "int32"),
     "clamp": (lambda: dense(nn.ReLU6()), (2, 8), False, "int32"),
     "leaky": (lambda: dense(nn.LeakyReLU(0.1)), (2, 8), False, "int32"),
     "batch norm": (

@@ -1,0 +1,213 @@
+"""Functions of a sum, as activations behind a layer are, in integers: the sum is rounded to 256 levels, then looked up.
+
+The levels lie where the function is not the same for all: what an activation makes of numbers far below zero has none.
+So its operand is rounded about as finely as its result, and where that would cost more than a step of the result, as it
+does where a function is steep, the operation computes in f32 as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects import math as math_dialect
+from xdsl.dialects.builtin import IntegerType, f32
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from penstock.compiler.arrays import Array
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.scalars.look_up import LookUpOp, entries_of, every_index
+from penstock.compiler.scalars.operations import evaluate, is_constant, is_scalar_op
+from penstock.compiler.transforms.generics import body_ops, yielded
+from penstock.compiler.transforms.quantiser import LEVELS, Quantiser
+
+MOST_STEPS = 1.0
+"""Of the result, by which rounding a function's operand may change it anywhere."""
+_GRID = 1 << 13
+_FINE = 15
+"""Bits without sign of an entry that goes on into a sum."""
+
+
+@dataclass(frozen=True)
+class TabulatedFunction:
+    """`made` follows from `source` alone. Integer x in -128 .. 127 stands for `step` * x + `centre`."""
+
+    source: SSAValue
+    made: SSAValue
+    step: float
+    centre: float
+    entries: tuple[int, ...]
+    scale: float
+    """Of an entry."""
+    width: int
+
+    def look_up(self, index: SSAValue) -> LookUpOp:
+        return LookUpOp(index, self.entries, IntegerType(self.width))
+
+
+def find_functions(state: Quantiser, op: linalg.GenericOp, step: float) -> Mapping[SSAValue, TabulatedFunction]:
+    """The values of a body that are looked up, by the value; a result has steps of `step`."""
+    sources = _sources(op)
+    found: dict[SSAValue, TabulatedFunction] = {}
+    for inner in body_ops(op):
+        value = inner.results[0]
+        source = sources.get(value)
+        if source is None or source is value or not _leaves(value, source, sources):
+            continue
+        chain = _between(op, source, value)
+        if not any(map(_is_curved, chain)) or _is_small(state, op, source):
+            continue
+        reach = _reach(state, op, source, found)
+        if reach is None or reach == 0.0:
+            continue
+        made = _tabulated(source, value, chain, reach, step if value is yielded(op) else None)
+        if made is not None:
+            found[value] = made
+    return found
+
+
+def needed_ops(
+    op: linalg.GenericOp, functions: Mapping[SSAValue, TabulatedFunction], wanted: SSAValue
+) -> list[Operation]:
+    """What of a body leads to a value, in order; what leads to a function's operand is the function's own."""
+    needed: set[SSAValue] = set()
+    waiting = [wanted]
+    while waiting:
+        value = waiting.pop()
+        if value not in needed:
+            needed.add(value)
+            made = value.owner
+            waiting += made.operands if isinstance(made, Operation) and value not in functions else ()
+    return [inner for inner in body_ops(op) if inner.results[0] in needed]
+
+
+def _sources(op: linalg.GenericOp) -> dict[SSAValue, SSAValue]:
+    """The last value that each value follows from alone, constants apart."""
+    sources: dict[SSAValue, SSAValue] = {a: a for a in op.body.block.args[: len(op.inputs)]}
+    for inner in body_ops(op):
+        value, given = inner.results[0], [x for x in inner.operands if not is_constant(x)]
+        if given and is_scalar_op(inner):
+            alone = {sources.get(x) for x in given}
+            source = alone.pop() if len(alone) == 1 else None
+            sources[value] = value if source is None else source
+    return sources
+
+
+def _leaves(value: SSAValue, source: SSAValue, sources: Mapping[SSAValue, SSAValue]) -> bool:
+    users = [use.operation for use in value.uses]
+    return any(not user.results or sources.get(user.results[0]) is not source for user in users)
+
+
+def _between(op: linalg.GenericOp, source: SSAValue, value: SSAValue) -> list[Operation]:
+    """What makes a value of its source, in order, with the constants."""
+    behind, waiting = set[SSAValue](), [value]
+    while waiting:
+        one = waiting.pop()
+        if one is not source and one not in behind and isinstance(one.owner, Operation):
+            behind.add(one)
+            waiting += one.owner.operands
+    outside = [x.owner for x in behind if isinstance(x.owner, Operation) and x.owner.parent is not op.body.block]
+    return [*outside, *(inner for inner in body_ops(op) if inner.results[0] in behind)]
+
+
+def _is_curved(op: Operation) -> bool:
+    """Whether it has no integer form of its own: a function, or a product or quotient of numbers that vary."""
+    if isinstance(op, arith.MulfOp):
+        return not any(map(is_constant, op.operands))
+    if isinstance(op, arith.DivfOp):
+        return not is_constant(op.rhs)
+    return op.name.startswith(f"{math_dialect.Math.name}.")
+
+
+def _is_small(state: Quantiser, op: linalg.GenericOp, source: SSAValue) -> bool:
+    """Whether it has eight bits already: then its table is exact (`TabulateFunctions`)."""
+    if not isinstance(source, BlockArgument):
+        return False
+    value = op.inputs[source.index]
+    code = None if state.editor.is_param(value) else state.codes[state.values[value]]
+    return code is None or code.width <= 8
+
+
+def _reach(
+    state: Quantiser, op: linalg.GenericOp, value: SSAValue, functions: Mapping[SSAValue, TabulatedFunction]
+) -> float | None:
+    """No number of a value is larger in magnitude, as far as was measured of what it is the sum of."""
+    if value in functions:
+        return max(map(abs, functions[value].entries)) * functions[value].scale
+    if isinstance(value, BlockArgument):
+        given = op.inputs[value.index]
+        if state.editor.is_param(given):
+            return float(max(np.max(np.abs(row), initial=0.0) for row in state.rows(given)))
+        code = state.codes[state.values[given]]
+        held = None if code is None else float(np.max(code.scale)) * code.bound
+        return state.ranges.get(given, held)
+    if is_constant(value):
+        assert isinstance(value.owner, Operation)
+        return float(np.abs(evaluate(value.owner, [])))
+    made = value.owner
+    assert isinstance(made, Operation)
+    known = [_reach(state, op, operand, functions) for operand in made.operands]
+    parts = [one for one in known if one is not None]
+    if len(parts) < len(known):
+        return None
+    match made:
+        case arith.AddfOp() | arith.SubfOp():
+            return sum(parts)
+        case arith.MulfOp():
+            return parts[0] * parts[1]
+        case arith.NegfOp() | arith.MaximumfOp() | arith.MinimumfOp():
+            return max(parts)
+        case _:
+            return None
+
+
+def _tabulated(
+    source: SSAValue, value: SSAValue, chain: Sequence[Operation], reach: float, step: float | None
+) -> TabulatedFunction | None:
+    """The function's table; None where 256 levels of its operand are too few. Without a `step` it goes into a sum."""
+
+    def real(numbers: Array) -> Array | None:
+        known: dict[SSAValue, Array] = {source: numbers.astype(np.float32)}
+        try:
+            for inner in chain:
+                known[inner.results[0]] = evaluate(inner, [known[operand] for operand in inner.operands])
+        except PenstockError:
+            return None
+        found = np.broadcast_to(known[value], numbers.shape).astype(np.float64)
+        return found if np.all(np.isfinite(found)) else None
+
+    grid = np.linspace(-reach, reach, _GRID + 1)
+    there = real(grid)
+    if value.type != f32 or there is None:
+        return None
+    seen = step or float(np.max(np.abs(there))) / LEVELS
+    if not seen:
+        return None
+    codes = np.rint(np.clip(there / seen, -LEVELS - 1, LEVELS))
+    changes = np.flatnonzero(np.diff(codes))
+    if not len(changes):
+        return None
+    low, high = float(grid[changes[0]]), float(grid[changes[-1] + 1])
+    fine, centre = (high - low) / 255, low + (high - low) / 255 * 128
+    levels = np.arange(-128, 128) * fine + centre
+    at, edges = real(levels), real(np.append(levels - fine / 2, levels[-1] + fine / 2))
+    if at is None or edges is None or _steps(at / seen, edges / seen) > MOST_STEPS:
+        return None
+    width, scale = (8, seen) if step else (_FINE + 1, seen * LEVELS / ((1 << _FINE) - 1))
+    most = (1 << (width - 1)) - 1
+    numbers = np.rint(np.clip(at / scale, -most - 1, most)).astype(np.int64)
+    entries = entries_of(numbers[every_index(IntegerType(8)).astype(np.int64) + 128])
+    return TabulatedFunction(source, value, fine, centre, entries, scale, width)
+
+
+def _steps(at: Array, edges: Array) -> float:
+    """The largest difference between a level's entry and what lies at the ends of its stretch, within the clamp."""
+    limited = np.clip(edges, -LEVELS - 1, LEVELS)
+    return max(
+        max(abs(here - low), abs(high - here))
+        for here, (low, high) in zip(np.clip(at, -LEVELS - 1, LEVELS), pairwise(limited), strict=True)
+    )
