@@ -102,6 +102,7 @@ def test_shapes_of_large_weights_take_no_memory() -> None:
 
 @pytest.mark.slow
 def test_the_benchmark_times_every_stage() -> None:
+    large = bytearray(b"1" * (3 << 29))  # what this process holds is none of the benchmark's
     row = compile_block("zoo:llama?mode=decode")
     stages = ("build", "export", "decompose", "lower", "hand_over", "simplify", "kernels", "streams", "emit")
     seconds = [row[f"{stage}_s"] for stage in stages]
@@ -110,4 +111,4 @@ def test_the_benchmark_times_every_stage() -> None:
     assert isinstance(row["cpp_lines"], int)
     assert row["cpp_lines"] > 1000
     assert isinstance(row["rss_gb"], float)
-    assert 0 < row["rss_gb"] < 2
+    assert 0 < row["rss_gb"] * 2**30 < len(large)
