@@ -40,8 +40,8 @@ from penstock.compiler.transforms.generics import (
 from penstock.compiler.transforms.quantised_functions import TabulatedFunction, find_functions, needed_ops
 from penstock.compiler.transforms.quantiser import LEVELS, Code, Quantiser
 
-Functions = Mapping[SSAValue, TabulatedFunction]
-Made = TypeVar("Made")
+FunctionsOf = Mapping[SSAValue, TabulatedFunction]
+Rounded = TypeVar("Rounded")
 _LARGEST_SHIFT = 54
 _RESULT_LEVELS = 1 << 23
 """Results that cannot leave at their accumulator's scale are rounded to so many levels: finer than f32."""
@@ -61,7 +61,7 @@ def quantise_elementwise(state: Quantiser, op: linalg.GenericOp) -> None:
 
 def _in_integers(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[linalg.GenericOp, Code]:
     step = state.step(op.results[0], _RESULT_LEVELS) if returned else state.step(op.results[0])
-    functions: Functions = {}
+    functions: FunctionsOf = {}
     if not returned and not _stays_real(state, op):
         functions = find_functions(state, op, step)
     if functions and op.results[0] in state.masks:
@@ -72,7 +72,7 @@ def _in_integers(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tupl
     return _finest(lambda shift: _with_shift(state, op, step, shift, returned, functions, indices))
 
 
-def _finest(attempt: Callable[[int], Made]) -> Made:
+def _finest(attempt: Callable[[int], Rounded]) -> Rounded:
     """With the largest shift that fits."""
     for shift in range(_LARGEST_SHIFT, 0, -1):
         try:
@@ -83,7 +83,7 @@ def _finest(attempt: Callable[[int], Made]) -> Made:
 
 
 def _index_shift(
-    state: Quantiser, op: linalg.GenericOp, function: TabulatedFunction, functions: Functions,
+    state: Quantiser, op: linalg.GenericOp, function: TabulatedFunction, functions: FunctionsOf,
     indices: Mapping[SSAValue, int],
 ) -> int:  # fmt: skip
     """The shift with which a function's operand is rounded to its levels."""
@@ -97,7 +97,7 @@ def _index_shift(
 
 
 def _with_shift(
-    state: Quantiser, op: linalg.GenericOp, step: float, shift: int, returned: bool, functions: Functions,
+    state: Quantiser, op: linalg.GenericOp, step: float, shift: int, returned: bool, functions: FunctionsOf,
     indices: Mapping[SSAValue, int],
 ) -> tuple[linalg.GenericOp, Code]:  # fmt: skip
     body = _Body(state, op, functions, indices)
@@ -124,7 +124,7 @@ class _Body:
     """A body in integers while it grows. `indices` are the shifts of its functions' operands."""
 
     def __init__(
-        self, state: Quantiser, op: linalg.GenericOp, functions: Functions, indices: Mapping[SSAValue, int]
+        self, state: Quantiser, op: linalg.GenericOp, functions: FunctionsOf, indices: Mapping[SSAValue, int]
     ) -> None:
         self.state, self.op, self.functions, self.indices = state, op, functions, indices
         self.builder = BodyBuilder(op)

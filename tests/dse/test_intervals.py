@@ -24,7 +24,7 @@ from tests.schedule.gemms import OPEN, VITIS_300, gemm_schedule
 MODEL = f"{Path(__file__).parent / 'normed.py'}:model"
 FACTORS, SCALED, ROWS = "norm.rsqrt", "norm.mul_2", 48
 WIDE = 128
-APART = 16
+APART = 8
 """Cycles between two numbers, nearly enough."""
 
 
