@@ -6,7 +6,7 @@ on a target in `schedule/operators/*.toml`, both by the operation's name. A test
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -289,6 +289,14 @@ def evaluate(op: Operation, operands: Sequence[Array]) -> Array:
     row = row_of(op)
     with np.errstate(all="ignore"):
         return row.compute(op, operands)
+
+
+def evaluate_chain(chain: Iterable[Operation], known: Mapping[SSAValue, Array]) -> Mapping[SSAValue, Array]:
+    """The results of these as well, which stand in an order in which each comes after what it reads."""
+    values = dict(known)
+    for op in chain:
+        values[op.results[0]] = evaluate(op, [values[operand] for operand in op.operands])
+    return values
 
 
 def is_wires(op: Operation) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from xdsl.dialects import arith
@@ -21,7 +20,8 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.scalars.look_up import LookUpOp, entries_of, every_index
-from penstock.compiler.scalars.operations import evaluate, is_constant, is_scalar_op
+from penstock.compiler.scalars.operations import evaluate, evaluate_chain, is_constant, is_scalar_op
+from penstock.compiler.transforms.chains import chain_between, leaves_chain
 from penstock.compiler.transforms.generics import body_ops, yielded
 from penstock.compiler.transforms.quantiser import LEVELS, Quantiser
 
@@ -56,9 +56,9 @@ def find_functions(state: Quantiser, op: linalg.GenericOp, step: float) -> Mappi
     for inner in body_ops(op):
         value = inner.results[0]
         source = sources.get(value)
-        if source is None or source is value or not _leaves(value, source, sources):
+        if source is None or source is value or not leaves_chain(value, source, sources):
             continue
-        chain = _between(op, source, value)
+        chain = chain_between(op, source, value)
         if not any(map(_is_curved, chain)) or _is_small(state, op, source):
             continue
         reach = _reach(state, op, source, found)
@@ -95,23 +95,6 @@ def _sources(op: linalg.GenericOp) -> dict[SSAValue, SSAValue]:
             source = alone.pop() if len(alone) == 1 else None
             sources[value] = value if source is None else source
     return sources
-
-
-def _leaves(value: SSAValue, source: SSAValue, sources: Mapping[SSAValue, SSAValue]) -> bool:
-    users = [use.operation for use in value.uses]
-    return any(not user.results or sources.get(user.results[0]) is not source for user in users)
-
-
-def _between(op: linalg.GenericOp, source: SSAValue, value: SSAValue) -> list[Operation]:
-    """What makes a value of its source, in order, with the constants."""
-    behind, waiting = set[SSAValue](), [value]
-    while waiting:
-        one = waiting.pop()
-        if one is not source and one not in behind and isinstance(one.owner, Operation):
-            behind.add(one)
-            waiting += one.owner.operands
-    outside = [x.owner for x in behind if isinstance(x.owner, Operation) and x.owner.parent is not op.body.block]
-    return [*outside, *(inner for inner in body_ops(op) if inner.results[0] in behind)]
 
 
 def _is_curved(op: Operation) -> bool:
@@ -171,13 +154,11 @@ def _tabulated(
     """The function's table; None where 256 levels of its operand are too few. Without a `step` it goes into a sum."""
 
     def real(numbers: Array) -> Array | None:
-        known: dict[SSAValue, Array] = {source: numbers.astype(np.float32)}
         try:
-            for inner in chain:
-                known[inner.results[0]] = evaluate(inner, [known[operand] for operand in inner.operands])
+            made = evaluate_chain(chain, {source: numbers.astype(np.float32)})[value]
         except PenstockError:
             return None
-        found = np.broadcast_to(known[value], numbers.shape).astype(np.float64)
+        found = np.broadcast_to(made, numbers.shape).astype(np.float64)
         return found if np.all(np.isfinite(found)) else None
 
     grid = np.linspace(-reach, reach, _GRID + 1)
@@ -206,8 +187,5 @@ def _tabulated(
 
 def _steps(at: Array, edges: Array) -> float:
     """The largest difference between a level's entry and what lies at the ends of its stretch, within the clamp."""
-    limited = np.clip(edges, -LEVELS - 1, LEVELS)
-    return max(
-        max(abs(here - low), abs(high - here))
-        for here, (low, high) in zip(np.clip(at, -LEVELS - 1, LEVELS), pairwise(limited), strict=True)
-    )
+    here, limited = (np.clip(x, -LEVELS - 1, LEVELS) for x in (at, edges))
+    return float(np.max(np.abs([here - limited[:-1], here - limited[1:]])))

@@ -8,24 +8,15 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, TensorType, i64
 from xdsl.ir import Operation, SSAValue
 
+from penstock.compiler.analysis.reshaping import merged_groups
 from penstock.compiler.transforms.editor import shape_of, tensor_of
 
 
 def groups(long: tuple[int, ...], short: tuple[int, ...]) -> list[list[int]]:
-    """Which neighbouring dims of the longer shape make up each dim of the shorter one."""
-    result: list[list[int]] = []
-    position = 0
-    for index, size in enumerate(short):
-        group, product = [position], long[position]
-        position += 1
-        while product < size:
-            group.append(position)
-            product *= long[position]
-            position += 1
-        if index == len(short) - 1:
-            group += range(position, len(long))
-        result.append(group)
-    return result
+    """Which neighbouring dims of the longer shape make up each dim of the shorter one, as is known of these."""
+    found = merged_groups(long, short)
+    assert found is not None
+    return found
 
 
 def refinement(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -6,21 +6,21 @@ where its exponential and its division would be operators of f32 in every lane.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float32Type
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from penstock.compiler.arrays import Array
 from penstock.compiler.dialects.types import integer_width
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.scalars.look_up import MOST_INDEX_BITS, LookUpOp, entries_of, every_index
 from penstock.compiler.scalars.number_types import type_bits
-from penstock.compiler.scalars.operations import evaluate, is_constant, is_scalar_op
+from penstock.compiler.scalars.operations import evaluate_chain, is_constant, is_scalar_op
+from penstock.compiler.transforms.chains import chain_between, leaves_chain
 from penstock.compiler.transforms.editor import Editor
 from penstock.compiler.transforms.generics import body_ops
 from penstock.compiler.transforms.rewrite import Rewrite
@@ -48,9 +48,9 @@ def tabulate_body(op: linalg.GenericOp) -> None:
             continue
         value = inner.results[0]
         root = roots.get(value)
-        if root is None or root is value or not _leaves(value, root, roots) or not _may_be_entry(value):
+        if root is None or root is value or not leaves_chain(value, root, roots) or not _may_be_entry(value):
             continue
-        chain = _behind(value, root)
+        chain = chain_between(op, root, value)
         if _is_worth_it(chain) and (entries := _entries(value, root, chain)) is not None:
             found = LookUpOp(root, entries, value.type)
             op.body.block.insert_op_before(found, inner)
@@ -81,26 +81,6 @@ def _may_be_entry(value: SSAValue) -> bool:
     return isinstance(value.type, Float32Type) or (integer_width(value.type) or _WIDEST + 1) <= _WIDEST
 
 
-def _leaves(value: SSAValue, root: SSAValue, roots: Mapping[SSAValue, SSAValue]) -> bool:
-    """Whether anything reads a value that does not follow from the same integer alone."""
-    users = [use.operation for use in value.uses]
-    return any(not user.results or roots.get(user.results[0]) is not root for user in users)
-
-
-def _behind(value: SSAValue, root: SSAValue) -> list[Operation]:
-    """What makes a value of its root, in order, with the constants."""
-    found: set[Operation] = set()
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if one is not root and isinstance(one, OpResult) and one.op not in found:
-            found.add(one.op)
-            waiting += one.op.operands
-    block = value.owner.parent if isinstance(value.owner, Operation) else None
-    assert block is not None
-    return [op for op in block.ops if op in found]
-
-
 def _is_worth_it(chain: Iterable[Operation]) -> bool:
     """Whether it computes in floats, or goes on from a table to what is no wider."""
     computing = [op for op in chain if not isinstance(op, arith.ConstantOp)]
@@ -117,13 +97,10 @@ def _is_in_floats(op: Operation) -> bool:
 def _entries(value: SSAValue, root: SSAValue, chain: Iterable[Operation]) -> tuple[int, ...] | None:
     """The values for all integers; None where one of them has none, as a division by zero."""
     index = every_index(root.type)
-    known: dict[SSAValue, Array] = {root: index}
     try:
-        for op in chain:
-            known[op.results[0]] = evaluate(op, [known[operand] for operand in op.operands])
+        made = evaluate_chain(chain, {root: index})[value]
     except PenstockError:
         return None
-    made = known[value]
     return entries_of(made if made.shape else made.repeat(index.size))
 
 

@@ -274,7 +274,8 @@ class _Descent:
         """What does not fit may without loads that run ahead, or in groups: with as much memory in each as fits."""
         if BUDGET not in self.choices or any(self._fits(state) for state in kinds):
             return kinds
-        self.worth.most += len(late := loaded_late(self.choices, kinds))
+        late = loaded_late(self.choices, kinds)
+        self.worth.most += len(late)
         groups = [{"fusion": GREEDY, BUDGET: budget} for budget in reversed(self.choices[BUDGET])]
         for ways in (late, *([self._within(state | group) for state in kinds] for group in groups)):
             if any(self._fits(state) for state in ways[-1:]):

@@ -149,17 +149,18 @@ class Worth:
         return all(value in self._choices[name] for name, value in state.items())
 
     def _looked_at(self, key: _Key, state: State, best: Evaluation | None) -> Evaluation | PassedOver | None:
-        said = self._second.said(key) if self._second is not None and best is not None else None
-        if best is not None:
-            by_first = _by_first_design(self._evaluator, state) if said is None else said.by_first
-            if by_first is not None and by_first >= rank_of(best):
-                return PassedOver(state, by_first, timed=False)
-        if said is not None and best is not None and not (said.at_best is None and said.by_first is not None):
-            if said.at_best is None:
-                return None
-            if said.at_best >= rank_of(best):
+        if best is None:
+            return _modelled(self._look, state)
+        said, rank = self._second.said(key) if self._second is not None else None, rank_of(best)
+        by_first = _by_first_design(self._evaluator, state) if said is None else said.by_first
+        if by_first is not None and by_first >= rank:
+            return PassedOver(state, by_first, timed=False)
+        if said is not None and said.at_best is None and by_first is None:
+            return None
+        if said is not None and said.at_best is not None:
+            if said.at_best >= rank:
                 return PassedOver(state, said.at_best, timed=said.at_best == said.timed)
-            if said.timed is not None and said.timed >= rank_of(best):
+            if said.timed is not None and said.timed >= rank:
                 return PassedOver(state, said.timed, timed=True)
         return _modelled(self._look, state)
 

@@ -76,6 +76,9 @@ class Fitting:
     most_lanes: int | None
     _known: KnownLanes = field(default_factory=KnownLanes, compare=False, repr=False)
     _fitters: dict[Hashable, Fitter] = field(default_factory=dict[Hashable, Fitter], compare=False, repr=False)
+    _latest: dict[Hashable, dict[str, KernelDesign]] = field(
+        default_factory=dict[Hashable, dict[str, KernelDesign]], compare=False, repr=False
+    )
     _quickest: dict[Hashable, int] = field(default_factory=dict[Hashable, int], compare=False, repr=False)
 
     @cached_property
@@ -161,8 +164,14 @@ class Fitting:
 
     def kernels(self, settings: FittedSetting, allowance: Allowance) -> dict[str, KernelDesign]:
         """The kernels of the fastest design within an allowance, as far as operators say; one lane each if none is."""
-        fitter = self._fitter(settings, allowance.one, allowance.spilled)
-        return fitter.kernels(self.walks(settings), allowance.whole, self.sizes(settings), allowance.changed)
+        key = (allowance, *settings.items())
+        if key not in self._latest:  # a search looks at the first design, and makes it fit after that
+            fitter = self._fitter(settings, allowance.one, allowance.spilled)
+            self._latest.clear()
+            self._latest[key] = fitter.kernels(
+                self.walks(settings), allowance.whole, self.sizes(settings), allowance.changed
+            )
+        return dict(self._latest[key])
 
     def quickest(self, settings: FittedSetting, limits: Resources) -> int:
         """The cycles of the slowest kernel of a setting's fastest design, as operators say: with less for these than

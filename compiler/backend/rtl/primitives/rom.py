@@ -5,21 +5,18 @@ The interpreter evaluates the chain for every value of the input, so the table i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Attribute, Block, SSAValue
 
 from penstock.compiler.dialects.types import integer_width
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.scalars.look_up import LookUpOp
-from penstock.compiler.scalars.number_types import number_type, type_bits
-from penstock.compiler.scalars.operations import evaluate, is_scalar_op
-
-MOST_INPUT_BITS = 8
+from penstock.compiler.scalars.look_up import MOST_INDEX_BITS, LookUpOp, entries_of, every_index
+from penstock.compiler.scalars.number_types import type_bits
+from penstock.compiler.scalars.operations import evaluate_chain, is_scalar_op
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ def is_tabulated(body: Block) -> bool:
     terminator = body.last_op
     return (
         width is not None
-        and width <= MOST_INPUT_BITS
+        and width <= MOST_INDEX_BITS
         and terminator is not None
         and len(terminator.operands) == 1
         and _result_bits(terminator.operands[0].type) is not None
@@ -68,7 +65,7 @@ def tabulate(body: Block) -> Rom:
     if not is_tabulated(body):
         raise PenstockError(
             code="unsupported-op", what="a scalar body that is not a function of one small integer",
-            where="RTL primitives", limit=f"one input of up to {MOST_INPUT_BITS} bits, an integer or f32 as the result",
+            where="RTL primitives", limit=f"one input of up to {MOST_INDEX_BITS} bits, an integer or f32 as the result",
             hint="use a core for every operation",
         )  # fmt: skip
     argument = next(a for a in body.args if a.uses)
@@ -76,28 +73,21 @@ def tabulate(body: Block) -> Rom:
     terminator = body.last_op
     assert bits is not None
     assert terminator is not None
-    patterns = np.arange(1 << bits)
-    signed = np.where(patterns >> (bits - 1) & 1, patterns - (1 << bits), patterns)
-    values: dict[SSAValue, Any] = {argument: signed.astype(number_type(argument.type).dtype)}
-    for op in body.ops:
-        if op is not terminator:
-            values[op.results[0]] = evaluate(op, [values[operand] for operand in op.operands])
-    result = np.array(np.broadcast_to(values[terminator.operands[0]], patterns.shape))
-    output_bits = _result_bits(terminator.operands[0].type)
+    index, result = every_index(argument.type), terminator.operands[0]
+    made = evaluate_chain([op for op in body.ops if op is not terminator], {argument: index})[result]
+    output_bits = _result_bits(result.type)
     assert output_bits is not None
-    return Rom(bits, output_bits, _patterns(result, output_bits))
+    return Rom(bits, output_bits, _words(entries_of(np.array(np.broadcast_to(made, index.shape))), output_bits))
 
 
 def rom_of(op: LookUpOp) -> Rom:
     """The table that an operation looks a number up in."""
     bits = type_bits(op.result.type)
-    words = tuple(entry & ((1 << bits) - 1) for entry in op.entries.data)
-    return Rom(type_bits(op.index.type), bits, words)
+    return Rom(type_bits(op.index.type), bits, _words(op.entries.data, bits))
 
 
-def _patterns(values: NDArray[Any], bits: int) -> tuple[int, ...]:
-    whole = values.view(np.uint32) if values.dtype == np.float32 else values
-    return tuple(int(value) & ((1 << bits) - 1) for value in whole)
+def _words(entries: Sequence[int], bits: int) -> tuple[int, ...]:
+    return tuple(entry & ((1 << bits) - 1) for entry in entries)
 
 
 def _result_bits(kind: Attribute) -> int | None:
