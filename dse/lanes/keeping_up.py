@@ -33,13 +33,16 @@ class PacedKernel:
     """Of one lane."""
     counts: bool
     """Whether its lanes are among those of which there may be so many."""
+    in_turn: bool = False
+    """The sum of all times counts: where it has no lanes for its part of a pace, it goes as fast as it can."""
 
     def keeping_up(self, pace: float, found: Mapping[str, Lanes]) -> Lanes | None:
         """The fewest lanes that keep up."""
         if self.single is not None:
             return self.single
         if self.leader is None:
-            return cheapest(self.options, pace * self.part / self.slowness)
+            fewest = cheapest(self.options, pace * self.part / self.slowness)
+            return self.options[0] if fewest is None and self.in_turn else fewest
         return self._alongside(found[self.leader].unroll, pace * self.part / self.hurry if self.hurry else 0.0)
 
     def _alongside(self, leading: tuple[int, ...], pace: float) -> Lanes:

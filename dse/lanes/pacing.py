@@ -181,6 +181,7 @@ class Fitter:
             single=self._single(op, sizes) if fixed else None,
             least=self.costs.least(op, walk),
             counts=not led and not fixed,
+            in_turn=self.in_turn,
         )
 
     @cached_property

@@ -13,6 +13,7 @@ from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.search.samplers import means_something, narrow
 from penstock.dse.search.start import starting_settings
+from penstock.dse.space.fitted import IN_TURN
 from penstock.dse.space.paced import OPERATOR_LUTS, PACED
 from penstock.dse.space.tiling import TilingOptions, TilingSpace
 from tests.compiler.designs import Dense, build_network, networks
@@ -84,3 +85,14 @@ def test_no_paces_where_kernels_are_not_told_apart() -> None:
     assert PACED not in space.choices["allocation"]
     assert OPERATOR_LUTS not in space.choices
     assert space.paced_settings() == ()
+
+
+def test_in_turn_a_kernel_of_few_lanes_slows_no_other() -> None:
+    """The sum of all times counts: that one of them is as long as its walk makes it gives the others no time."""
+    space = space_of(mlp(32, 32, first=32), "u55c")
+    turns = {**space.fitted_setting(), IN_TURN: True}
+    plain, few = (space.design({**turns, "walk.fc0": walk}).kernels for walk in ("0", "0-fine"))
+    assert few["fc0"].lanes == 32 < plain["fc0"].lanes, "none along its slow dim"
+    assert few["fc1"].lanes >= plain["fc1"].lanes
+    paced = space.design({**turns, IN_TURN: False, "walk.fc0": "0-fine"}).kernels
+    assert paced["fc1"].lanes == 32, "at a common pace more would be wasted"
