@@ -21,7 +21,7 @@ from penstock.compiler.simulator import VITIS, Network, Simulator
 from penstock.dse.fifo import periodic_depths, size_fifos, total_bits
 from penstock.dse.fifo.measure import SimulatedRuns
 
-LEAST = 1  # slots; the designs themselves use at least 2
+LEAST = 1  # slots; the designs themselves have 2 of all but wide tokens
 MOST_CHOICES = 30_000
 MOST_EDGES = 20  # where all choices are tried
 SIMULATIONS = 3000

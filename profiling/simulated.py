@@ -61,16 +61,20 @@ class SimulationOutlook:
 
 def outlook_of(network: TaskNetwork, platform: Platform, clock_mhz: float) -> SimulationOutlook:
     """Of one run of a scheduled design under its platform's rules."""
-    rules, found = rules_of(platform, clock_mhz), simulated_network(network, platform, clock_mhz)
-    parts = found.networks if isinstance(found, Sequence) else (found,)
+    rules, parts = rules_of(platform, clock_mhz), simulated_kernels(network, platform, clock_mhz)
     plans = [Simulator(part, rules).plan for part in parts]
     return SimulationOutlook(sum(max(plan.busy) for plan in plans), sum(plan.accesses for plan in plans))
 
 
 def simulated_network(network: TaskNetwork, platform: Platform, clock_mhz: float) -> SimulatedNetwork | Sequence:
     """The simulator's network of a design; kernels that run one after the other become a sequence."""
-    parts = [_kernel(part, f"kernel {i}", platform, clock_mhz) for i, part in enumerate(network.groups)]
+    parts = simulated_kernels(network, platform, clock_mhz)
     return parts[0] if len(parts) == 1 else Sequence("design", tuple((part,) for part in parts))
+
+
+def simulated_kernels(network: TaskNetwork, platform: Platform, clock_mhz: float) -> list[SimulatedNetwork]:
+    """The simulator's network of each kernel, in the order in which they run."""
+    return [_kernel(part, f"kernel {i}", platform, clock_mhz) for i, part in enumerate(network.groups)]
 
 
 def _kernel(network: TaskNetwork, name: str, platform: Platform, clock_mhz: float) -> SimulatedNetwork:

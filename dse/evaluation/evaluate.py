@@ -34,6 +34,7 @@ from penstock.dse.fifo import (
     runs_through,
     safe_depths,
     single_blocks,
+    single_blocks_between_inputs,
     size_design,
     slower_tasks,
 )
@@ -297,15 +298,12 @@ class Evaluator:
     ) -> Evaluation:
         """The same design with the fewest bits of FIFO that cost no time, found and shown by simulation.
 
-        None of several inputs in a row ends later than with unbounded FIFOs, or than the design's equalisation lets it;
-        of one input, where the goal asks for few bits and no pace of inputs.
-        Depths to `keep` are kept; where the others would be too shallow beside them, these stay as they are. `network`
-        is the design's with what a tool says of its pipelines; `simulations` is the budget.
+        Of several inputs in a row none ends later than with unbounded FIFOs, or than its equalisation lets it; of one,
+        where the goal `sizes_for_one`. Depths to `keep` are kept. `network` is the design's as a tool made it.
         """
         kept = {**self.assembler.declared_depths(evaluation.design), **(keep or {})}
-        if evaluation.design.allocated_for:  # memories were found for deeper FIFOs, and will be again
-            design = replace(evaluation.design, memories={}, allocated_for="")
-            evaluation = replace(evaluation, design=design)
+        if (design := evaluation.design).allocated_for:  # memories were found for deeper FIFOs, and will be again
+            evaluation = replace(evaluation, design=replace(design, memories={}, allocated_for=""))
         planned = self.assembler.network(evaluation.design)
         fifos = {name for name, channel in planned.channels.items() if channel.kind == "stream"}
         if fifos <= set(kept):
@@ -319,14 +317,16 @@ class Evaluator:
                 equalisation=evaluation.design.equalisation, one_input=self.goal.sizes_for_one,
             )  # fmt: skip
 
-        found = sized(network or planned)
+        found = sized(made := network or planned)
         depths, note, normal = dict(found.depths), found.note, found.normal
         if network is not None and not runs_through(planned, self.platform, self.clock_mhz, depths):
             also = sized(planned)  # deep enough for either: deeper ones never harm
             depths, note = {name: max(depth, also.depths[name]) for name, depth in depths.items()}, note or also.note
         depths |= {name: depth for name, depth in kept.items() if name in planned.channels}
-        if kept and not runs_through(network or planned, self.platform, self.clock_mhz, depths):
+        if kept and not runs_through(made, self.platform, self.clock_mhz, depths):
             return evaluation
+        if not (self.goal.sizes_for_one or self.program.lengths):
+            depths |= single_blocks_between_inputs(made, self.platform, self.clock_mhz, depths)
         again = self._with_times(self._model(evaluation.design.with_fifo_depths(depths), {}))
         equalised = None if normal is None else Equalised(found.bits, found.latency, normal.bits, normal.latency)
         return replace(again, params=evaluation.params, sizing_note=note, equalised=equalised)

@@ -19,6 +19,7 @@ from penstock.dse.fifo.equalise import CONSERVATIVE, NORMAL, equalised_depths, s
 from penstock.dse.fifo.measure import MeasuredDepths, MeasureDepths
 from penstock.dse.fifo.meeting import depths_where_paths_meet
 from penstock.dse.fifo.of_design import DesignSizing, runs_through, size_design
+from penstock.dse.fifo.one_block import single_blocks_between_inputs
 from penstock.dse.fifo.periodic import periodic_depths
 from penstock.dse.fifo.shrinking import Shrunk, shrink
 from penstock.dse.fifo.size import Sizing, size_fifos
@@ -47,6 +48,7 @@ __all__ = [
     "safe_depths",
     "shrink",
     "single_blocks",
+    "single_blocks_between_inputs",
     "size_design",
     "size_fifos",
     "slower_tasks",

@@ -8,7 +8,7 @@ from typing import Literal
 
 from penstock.compiler.platforms import Platform
 from penstock.compiler.simulator import Network as SimulatedNetwork
-from penstock.compiler.simulator import Rules, Sequence, Simulator
+from penstock.compiler.simulator import Rules, Simulator
 from penstock.dse.fifo.depths import LEAST_DEPTH
 from penstock.dse.fifo.effort import Effort, SizingProgress
 from penstock.dse.fifo.equalise import NORMAL, slower_network
@@ -17,7 +17,7 @@ from penstock.dse.fifo.long_runs import size_long
 from penstock.dse.fifo.size import Sizing, size_fifos
 from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.network import TaskNetwork
-from penstock.profiling.simulated import rules_of, simulated_network
+from penstock.profiling.simulated import rules_of, simulated_kernels
 
 SIZING_FRAMES, MOST_SIZING_FRAMES = 4, 16
 """Inputs in a row for which FIFO sizing costs no time: with one alone, depths would do that halve the throughput."""
@@ -98,7 +98,7 @@ def size_design(
         start = normal.depths
     else:
         normal = None
-    rules, parts = rules_of(platform, clock_mhz), _kernels(network, platform, clock_mhz)
+    rules, parts = rules_of(platform, clock_mhz), simulated_kernels(network, platform, clock_mhz)
     left, sized = Effort.of(simulations), list[Sizing]()
     lengths = [Simulator(part, rules).plan.accesses + 1 for part in parts]
     for number, part in enumerate(parts):
@@ -146,6 +146,7 @@ def _lasting(
         found = size_fifos(
             part, rules, tolerance=tolerance, least=least, frames=now, known=known, start=start, most=limits,
             progress=progress, effort=effort.without(runs, work).part(1 if last else 0.5), equalisation=equalisation,
+            singles=True,
         )  # fmt: skip
         runs, work = runs + found.simulations, work + found.work
         if last or _lasts(simulator, slower, found.depths, limits, tolerance, 3 * now):
@@ -172,13 +173,8 @@ def runs_through(network: TaskNetwork, platform: Platform, clock_mhz: float, dep
     Only the order of accesses within each nest decides that, so waits for memory or for the host do not matter;
     stages other than the schedule's do.
     """
-    for part in _kernels(network, platform, clock_mhz):
+    for part in simulated_kernels(network, platform, clock_mhz):
         own = {c.name: depths[c.name] for c in part.channels if c.name in depths}
         if Simulator(part, rules_of(platform, clock_mhz)).run(own).deadlock is not None:
             return False
     return True
-
-
-def _kernels(network: TaskNetwork, platform: Platform, clock_mhz: float) -> list[SimulatedNetwork]:
-    converted = simulated_network(network, platform, clock_mhz)
-    return list(converted.networks) if isinstance(converted, Sequence) else [converted]

@@ -17,8 +17,11 @@ from penstock.dse.fifo.latest import latest_depths
 from penstock.dse.fifo.measure import MeasuredDepths, SimulatedRuns
 from penstock.dse.fifo.periodic import periodic_depths
 from penstock.dse.fifo.shrinking import shrink
+from penstock.dse.fifo.single_slots import with_single_slots
 from penstock.dse.support.budgets import SIMULATIONS
 
+_FOR_SINGLES = 1 / 2
+"""Of the budget of shrinking, beside it, at most: where few tokens are wide a dozen runs are enough."""
 _MOST_TOKENS = 5_000_000  # of all channels together, for which curves are laid out in memory
 
 
@@ -55,6 +58,7 @@ def size_fifos(
     most: Mapping[str, int] | None = None,
     progress: SizingProgress = lambda _: None,
     equalisation: int = NORMAL,
+    singles: bool = False,
 ) -> Sizing:
     """The fewest bits of FIFO with which no frame ends later than with unbounded FIFOs, by at most `tolerance`.
 
@@ -63,7 +67,8 @@ def size_fifos(
 
     `simulations`, or the `effort` that stands for it, is the budget of shrinking; `frames` runs several inputs in a
     row, so that their distance is kept too. `known` are depths that do not suffice for as many or fewer inputs, `start`
-    such as may suffice. FIFOs in `most` are to be no deeper, in the run that all is compared with too.
+    such as may suffice. FIFOs in `most` are to be no deeper, in the run that all is compared with too. With `singles`,
+    FIFOs of wide tokens get one slot in the end where that costs no time, whatever the `least` (`single_slots.py`).
     """
     limits = most or {}
     bits = {c.name: c.bits for c in network.channels if c.kind == "fifo"}
@@ -98,12 +103,18 @@ def size_fifos(
         measure, starts, top, bits, allowed=allowed, ahead=limits, least=least, simulations=budget.simulations,
         exhausted=lambda: measure.work >= budget.work, known=known, progress=progress,
     )  # fmt: skip
-    final = measure(found.depths)
+    depths, bound = found.depths, found.bound
+    if singles and least > 1:
+        runs, work = measure.count + budget.simulations * _FOR_SINGLES, measure.work + budget.work * _FOR_SINGLES
+        depths = with_single_slots(
+            measure, depths, bits, allowed=allowed, ahead=limits,
+            exhausted=lambda: measure.count >= runs or measure.work >= work,
+        )  # fmt: skip
+        bound = max(sum(bits.values()), bound - sum(bits.values()))  # at least two slots each cost what was proven
+    final = measure(depths)
     _check(final, allowed, network)
-    bits_found = total_bits(found.depths, bits)
-    return Sizing(
-        found.depths, bits_found, found.bound, final.ends[0], free.ends[0], measure.count, measure.work, found.open
-    )
+    bits_found = total_bits(depths, bits)
+    return Sizing(depths, bits_found, bound, final.ends[0], free.ends[0], measure.count, measure.work, found.open)
 
 
 def _planned(network: Network, rules: Rules) -> Mapping[str, int] | None:

@@ -123,6 +123,34 @@ def test_a_budget_of_nothing_still_gives_depths_that_hold():
     assert sizing.bits > sizing.bound
 
 
+def seldom(every: int) -> Network:
+    """A wide token for every so many turns of its writer, which its reader takes as it comes."""
+    rare, each = (TokenPattern((PatternLevel(((0, 8),), stride),)) for stride in (every, 1))
+    made = Phase((8 * every,), 1, 4, (ChannelAccess("wide", "write", rare, 3),))
+    taken = Phase((8,), 1, 2, (ChannelAccess("wide", "read", each, 0),))
+    ends = (SimulatedProcess("ahead", (made,)), SimulatedProcess("behind", (taken,)))
+    return Network("seldom", ends, (Channel("wide", bits=4096),))
+
+
+def test_wide_tokens_that_come_seldom_have_one_slot():
+    """Only where a design's FIFOs are sized: two slots are what tokens need that follow each other every cycle."""
+    for every, slots in ((1, 2), (4, 1)):
+        network = seldom(every)
+        usual, single = (size_fifos(network, VITIS, singles=singles) for singles in (False, True))
+        assert (usual.depths["wide"], single.depths["wide"]) == (2, slots)
+        assert single.latency == usual.latency
+        assert single.bound <= single.bits
+
+
+@given(st.integers(2, 12), st.integers(0, 10**6))
+@settings(max_examples=15)
+def test_single_slots_cost_no_cycle_in_any_network(edges: int, seed: int):
+    network = random_network(edges, seed)
+    usual, single = (size_fifos(network, VITIS, simulations=64, singles=singles) for singles in (False, True))
+    assert Simulator(network, VITIS).run(dict(single.depths)).latency == usual.latency
+    assert single.bound <= single.bits <= usual.bits
+
+
 def loop(late: bool) -> Network:
     """Two processes that feed each other; with `late`, each reads before it ever writes."""
     trips = (8,)

@@ -23,17 +23,17 @@ BLOCK = "convert.fc0.relu.block"
 
 
 @cache
-def evaluator(*objectives: str) -> Evaluator:
-    program = build_network("int8", 4, 6, (Dense(8, False, False), Dense(4, False, False)), seed=3)
+def evaluator(*objectives: str, first: int = 6) -> Evaluator:
+    program = build_network("int8", 4, first, (Dense(8, False, False), Dense(4, False, False)), seed=3)
     return Evaluator.create(program, "u55c", goal=Goal.of(objectives or ("latency",)))
 
 
-def designed(outside: int = 1) -> Design:
+def designed(outside: int = 1, first: int = 6) -> Design:
     """A first layer by columns, or by halves of rows, and a second one by rows."""
     by_columns = (1, 0) if outside else (0, 1)
     rows = 4 if outside else 2
     kernels = {
-        "fc0": KernelDesign((rows, 1, 6), (1, 1, 1), (*by_columns, 2)),
+        "fc0": KernelDesign((rows, 1, first), (1, 1, 1), (*by_columns, 2)),
         "fc0.relu": KernelDesign((rows, 1), (1, 1), by_columns),
         "fc1": KernelDesign((1, 4, 8), (1, 1, 1), (0, 1, 2)),
         "fc1.relu": KernelDesign((1, 4), (1, 1), (0, 1)),
@@ -45,8 +45,8 @@ def block_of(evaluation: Evaluation) -> int:
     return next(c.depth for c in evaluation.figures.channels if c.name == BLOCK)
 
 
-def ends(evaluation: Evaluation, frames: int) -> tuple[int, ...]:
-    one = evaluator()
+def ends(evaluation: Evaluation, frames: int, one: Evaluator | None = None) -> tuple[int, ...]:
+    one = one or evaluator()
     network = one.assembler.network(evaluation.design)
     return simulate_design(network, one.platform, one.clock_mhz, frames=frames).frame_ends
 
@@ -63,6 +63,16 @@ def test_one_block_where_one_input_counts_and_costs_it_nothing() -> None:
     assert few.figures.resources.lut + few.figures.resources.bram18 <= (
         usual.figures.resources.lut + usual.figures.resources.bram18
     )
+
+
+def test_one_block_where_the_next_input_comes_when_it_is_free() -> None:
+    """The first layer takes so long that its last results are read before the first of the next input are there."""
+    slow = evaluator(first=128)
+    given = slow.evaluate_design(designed(first=128))
+    usual = slow.tightened(given)
+    assert (block_of(given), block_of(usual)) == (2, 1)
+    two = replace(usual, design=usual.design.with_fifo_depths({**usual.design.fifo_depths, BLOCK: 2}))
+    assert ends(usual, 6, slow) == ends(two, 6, slow)
 
 
 def test_two_blocks_where_a_run_hands_over_several() -> None:
