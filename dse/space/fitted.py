@@ -42,7 +42,7 @@ _MIXED = "mixed-"
 CAPPED = {None: "", 1: "-fine", **{n: f"-by{n}" for n in (*FEW[1:], SOME)}}
 """How a walk says that its outermost dim has few lanes."""
 _PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0), (IN_TURN, False), (ROWS, NOT_BLOCKED)}
-MOST_FITTED = 48
+MOST_FITTED = 64
 """Kernels up to which walks are decided one by one; of more, each has its plainest."""
 
 FittedSetting = Mapping[str, int | str | bool]

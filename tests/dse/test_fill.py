@@ -8,6 +8,8 @@ import pytest
 
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import prepare
 from penstock.compiler.platforms import load_platform
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.search import start
@@ -167,3 +169,11 @@ def test_a_model_of_more_kernels_than_are_fitted_one_by_one_is_searched(monkeypa
     settings, _ = starting_settings(evaluator)
     assert settings[0]["allocation"] == "fitted"
     assert not [name for name in evaluator.space.choices if name.startswith(("walk.", "built."))]
+
+
+def test_each_kernel_of_a_block_of_gemma_has_a_walk_of_its_own() -> None:
+    """Its norms before and behind each half make it the longest of the decoder blocks."""
+    program = prepare(import_model("zoo:gemma?mode=decode&seq=1&cache=8"), "w8a8")
+    space = Evaluator.create(program, "u55c", options=TilingOptions(weights="stream")).space
+    assert len(space.graph.operations) > 48
+    assert {f"walk.{op.layer}" for op in space.fitting.leading} <= set(space.choices)
