@@ -84,19 +84,20 @@ def walk(model: str, target: CompileTarget, given: Design | None, out: Path, beg
     from penstock.compiler.frontend import import_model
     from penstock.compiler.pipeline.emit import emit_code
     from penstock.compiler.pipeline.lower import Lowered
-    from penstock.compiler.transforms.canonicalise import quantise, simplify
+    from penstock.compiler.pipeline.prepare import prepare
+    from penstock.compiler.transforms.canonicalise import simplify
     from penstock.compiler.transforms.pad_dims import PadDims
     from penstock.compiler.transforms.passes import level_of
 
     begin("importing the model")
-    program = import_model(model)
-    yield _module(FIRST[0], program.module)
+    imported = import_model(model)
+    yield _module(FIRST[0], imported.module)
     begin("simplify")
-    program = simplify(program)
-    yield _module(FIRST[1], program.module)
+    yield _module(FIRST[1], simplify(imported).module)
     if target.quantize:
         begin(QUANTISE)
-        program = quantise(program)
+    program = prepare(imported, target.quantize)
+    if target.quantize:
         yield _module(QUANTISE, program.module)
     name, clock = target.platform.name, target.clock_mhz
     design = given or default_design(read_graph(program.module), name, clock, target.quantize)

@@ -18,6 +18,7 @@ from penstock.compiler.pipeline import lower, prepare
 from penstock.compiler.pipeline.readable import readable
 from penstock.services.cli.main import run
 from penstock.services.cli.show_ir import stage_names
+from tests.frontend import held_models
 
 MODEL = "zoo:mlp?inputs=6&hidden=4&outputs=2"
 HEADING = re.compile(r"^// ----- (\w+) -----$", re.MULTILINE)
@@ -43,6 +44,15 @@ def test_all_stages_are_printed_in_order(capsys: pytest.CaptureFixture[str]) -> 
     assert "aten.linear" not in shown["simplify"]
     assert "xi8>" in shown["quantise"]
     assert "%hidden_0 = " in shown["kernels"] or "%hidden = " in shown["kernels"], "values bear their layers' names"
+
+
+def test_what_is_quantised_is_what_a_compilation_quantises(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of layers that share the accelerator, and with weights of four bits."""
+    model = f"{Path(held_models.__file__)}:chain#"
+    assert penstock(model, "--quantize", "w4a8", "--stop-after", "quantise", "--print-ir") == 0
+    _, _, text = HEADING.split(capsys.readouterr().out)
+    assert text.strip() == readable(prepare(import_model(model), "w4a8").module).strip()
+    assert "xi4>" in text
 
 
 def test_one_stage_of_a_given_design(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
