@@ -12,11 +12,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from benchmarks.kept_rows import keep_row, kept_rows
+from benchmarks.quantised import quantised
 from benchmarks.registry import Figures, Value
 from benchmarks.searched import Searched
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend import import_model
-from penstock.compiler.pipeline import prepare
 
 FAMILIES = ("gpt2", "llama", "qwen", "gemma")
 PREFILLS, CACHES = (32, 128), (32, 64, 128, 256, 512, 1024)
@@ -86,7 +85,7 @@ def _tried(case: BlockCase) -> Mapping[str, Value]:
 
 
 def _row(case: BlockCase) -> Mapping[str, Value]:
-    program = prepare(import_model(case.reference), "w8a8")
+    program = quantised(case.reference)
     found = Searched.of(program)
     space, evaluate = found.evaluator.space, found.evaluator.evaluate
     usual = [evaluate(setting) for setting in (*space.paced_settings(), space.fitted_setting()) if setting]

@@ -27,11 +27,10 @@ from tempfile import TemporaryDirectory
 from benchmarks.kernel_designs import CNN_BLOCKS, PLATFORM, Workload
 from benchmarks.kernels import rival_row
 from benchmarks.published import Published, rivals
+from benchmarks.quantised import quantised
 from benchmarks.registry import Figures, Value
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend import import_model
-from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.lanes.binding import MULTIPLIERS
@@ -107,7 +106,7 @@ def _row(network: Network) -> Mapping[str, Value]:
     }  # fmt: skip
     began, cpu_began = time.perf_counter(), _processor_seconds()
     with second_process(wanted=True) as second:
-        program = prepare(import_model(network.model), "w8a8")
+        program = quantised(network.model)
         goal = Goal.of(("throughput",), [] if network.dsp is None else [f"dsp<={network.dsp}"])
         evaluator = Evaluator.create(program, network.platform, clock_mhz=network.clock_mhz, quantize="w8a8", goal=goal)
         try:

@@ -13,10 +13,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from benchmarks.quantised import quantised
 from benchmarks.registry import Value
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend import import_model
-from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.search.explore import explore
@@ -49,7 +48,7 @@ CNNS = (
 
 def row_of(network: Cnn) -> Mapping[str, Value]:
     began = time.process_time()
-    program = prepare(import_model(network.model), "w8a8")
+    program = quantised(network.model)
     goal = Goal.of(("throughput",), [] if network.dsp is None else [f"dsp<={network.dsp}"])
     evaluator = Evaluator.create(program, network.platform, quantize="w8a8", goal=goal)
     try:

@@ -133,7 +133,8 @@ for one, which takes fewer DSPs, and is nearer to what memory sustains. Embeddin
 and not counted; neither is what it sends with a call, nor what starting one takes: the columns *with starts* have
 {START_US:g} µs for each, an assumption. One start runs all layers of a call by a list, and its sequencer's cycles are
 in them, *modelled*; hosts without lists start every layer (the last column). The published designs on FPGAs are W4A8
-(DFX: FP16): weights of eight bits are twice as many bytes a token, and the more exact arithmetic.
+(DFX: FP16): weights of eight bits are twice as many bytes a token, and the more exact arithmetic. What layers add up
+from one to the next grows too much for eight bits of one scale; it is f32 from layer to layer and up to its norms.
 """
     pictures = "\n".join(f"![{what}](llm-{what.replace(' ', '-')}.svg)" for what, *_ in _WHAT)
     return ["## Table 4: GPT-2 on FPGAs", note, *_lengths(rows, FPGAS), _shares(rows), pictures, ""]
@@ -239,8 +240,8 @@ def _figure_10(rows: Mapping[str, Row]) -> list[str]:
     return [
         "## Figure 10(a): on-chip memory",
         "A block's prefill of 128 tokens: the tensors between its operations, and what FIFOs and converters hold of\n"
-        "them in the design. Parameters are in neither, as in the paper; nor is what a kernel keeps inside itself of\n"
-        "operands or sums. Cycles are the same design's. Where `fifo_bits` are an objective, FIFOs hold what one\n"
+        "them in the design. In neither are parameters, as in the paper, caches and inputs until something is computed\n"
+        "of them, results, and what a kernel keeps inside itself of operands or sums. Cycles are the same design's. Where `fifo_bits` are an objective, FIFOs hold what one\n"
         "input needs, and no more so that the next one follows sooner; rows for a residual sum may be loaded once\n"
         "more instead of waiting, and what a load fetches ahead is not counted.\n",
         _table(

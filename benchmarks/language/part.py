@@ -107,13 +107,12 @@ def row_of(name: str) -> Mapping[str, Value]:
     model = model_of(name)
     if name.startswith("compile/"):
         return {"evidence": WALL_CLOCK, **compile_block(model)}
+    from benchmarks.quantised import quantised
     from benchmarks.searched import TRIALS, Searched  # after the compile rows: it loads the whole search
     from penstock.compiler.feeds import feeds_of
-    from penstock.compiler.frontend import import_model
-    from penstock.compiler.pipeline import prepare
 
     began = time.process_time()
-    program = prepare(import_model(model), QUANTISED)
+    program = quantised(model, QUANTISED)
     trials = FEW if name.startswith(("memory/", "prefill/")) else TRIALS
     objectives = FEW_BITS if name.startswith("memory/") else ()
     found = Searched.of(program, QUANTISED, trials, limits_of(name), objectives)

@@ -16,6 +16,8 @@ from benchmarks.language.part import TEXTS as OWN_TEXTS
 from benchmarks.language.part import names
 from benchmarks.language.published import TEXTS
 from benchmarks.language.whole import LAYERS, START_US, text_row
+from benchmarks.quantised import quantised
+from penstock.compiler.errors import PenstockError
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYER = {"part": "layer", "name": "layer/64", "cycles": 5000, "clock_mhz": 250.0, "bound_cycles": 4000.0,
@@ -104,6 +106,24 @@ def test_a_row_that_fails_is_a_row_with_its_reason(monkeypatch: pytest.MonkeyPat
     assert sorted(ran) == sorted(["layer/64", "layer/64/2", "layer/512/2", "head/gpt2"])
     llm.run(only="text/32", keep=keep)
     assert len(ran) == 4
+
+
+def test_a_model_that_eight_bits_spoil_makes_no_row(tmp_path: Path) -> None:
+    """As no user gets a design of it: its answers would be worth nothing, however fast they came."""
+    model = tmp_path / "unlike.py"
+    model.write_text(
+        "import torch\n"
+        "def model():\n"
+        "    torch.manual_seed(0)\n"
+        "    first, last = torch.nn.Linear(8, 8), torch.nn.Linear(8, 4)\n"
+        "    with torch.no_grad():\n"
+        "        first.weight[0] *= 1e5\n"
+        "        last.weight[:, 0] = 0\n"
+        "    return torch.nn.Sequential(first, torch.nn.Tanhshrink(), last).eval(), (torch.ones(1, 8),)\n"
+    )
+    with pytest.raises(PenstockError) as refused:
+        quantised(f"{model}:model")
+    assert refused.value.code == "eight-bits-too-few"
 
 
 def test_a_row_in_its_process_ends_in_time_and_says_what_was_wrong() -> None:
