@@ -7,7 +7,7 @@ calls does, and so does the interpreter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,15 +26,18 @@ NEXT = ".next"
 """Behind the name of a result and its layer: the same once more, as the next layer reads it."""
 
 
-def answer_twice(editor: Editor) -> dict[SSAValue, SSAValue]:
-    """By each of the new results, the input that it feeds; none where layers feed each other nothing."""
+def answer_twice(editor: Editor, exact: Collection[str] = ()) -> dict[SSAValue, tuple[SSAValue, SSAValue]]:
+    """By each of the new results, the one that it repeats and the input that it feeds.
+
+    None where layers feed each other nothing, or by the `exact` inputs, which take what the host is answered.
+    """
     terminator = editor.block.last_op
     assert isinstance(terminator, func.ReturnOp)
     arguments = {editor.name(argument): argument for argument in editor.block.args}
-    fed = feeds_of(editor.program).ports
+    fed = {number: name for number, name in feeds_of(editor.program).ports.items() if name not in exact}
     if not all(_may_stand_twice(terminator.operands[number]) for number in fed):
         return {}
-    found: dict[SSAValue, SSAValue] = {}
+    found: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
     operands = list(terminator.operands)
     for number, name in fed.items():
         made = terminator.operands[number].owner
@@ -42,7 +45,7 @@ def answer_twice(editor: Editor) -> dict[SSAValue, SSAValue]:
         again = made.clone()
         again.attributes["penstock.layer"] = StringAttr(editor.free_layer(f"{layer_of(made)}{NEXT}"))
         editor.block.insert_op_after(again, made)
-        found[again.results[0]] = arguments[name]
+        found[again.results[0]] = made.results[0], arguments[name]
         operands.append(again.results[0])
         port = editor.signature.outputs[number]
         editor.program = _with_result(editor.program, number, replace(port, name=f"{port.name}{NEXT}"))
@@ -50,6 +53,13 @@ def answer_twice(editor: Editor) -> dict[SSAValue, SSAValue]:
     editor.block.erase_op(terminator)
     editor.block.add_op(func.ReturnOp(*operands))
     return found
+
+
+def handed_on(editor: Editor) -> dict[SSAValue, str]:
+    """By each result that a layer hands to the next one, the input that it is there."""
+    terminator = editor.block.last_op
+    assert isinstance(terminator, func.ReturnOp)
+    return {terminator.operands[number]: name for number, name in feeds_of(editor.program).ports.items()}
 
 
 def _may_stand_twice(value: SSAValue) -> bool:

@@ -2,6 +2,8 @@
 
 A class token that starts at zero is such a row: one scale for the tensor leaves it a few levels, and LayerNorm makes of
 those few as large numbers as of all other rows. Such tensors stay f32 from where they are computed to the norm's sums.
+So do the inputs of layers that share the accelerator, where what is summed from layer to layer grows: one scale for all
+layers would leave the first ones nothing.
 """
 
 from __future__ import annotations
@@ -17,17 +19,39 @@ from penstock.compiler.transforms.generics import REDUCTION, is_elementwise, is_
 
 
 def find_norm_rows(editor: Editor, uneven: Set[SSAValue]) -> set[SSAValue]:
-    """Results of elementwise operations, of those with uneven rows, that only elementwise operations and sums read."""
+    """Inputs and results of elementwise operations, with uneven rows, that only such operations and sums read."""
     found: set[SSAValue] = set()
     for op in reversed(list(editor.block.ops)):
-        if not is_elementwise(op) or op.results[0] not in uneven:
-            continue
-        readers = [use.operation for use in op.results[0].uses]
-        sums = [sums_rows(reader) for reader in readers]
-        simple = all(is_elementwise(reader) or summed for reader, summed in zip(readers, sums, strict=True))
-        if simple and (any(sums) or any(reader.results[0] in found for reader in readers)):
+        if is_elementwise(op) and op.results[0] in uneven and _ends_in_sums(op.results[0], found):
             found.add(op.results[0])
-    return found
+    kept = {state.port for state in editor.program.states}  # has the integers that it left with
+    given = {a for a in editor.block.args if editor.is_input(a) and a in uneven and editor.name(a) not in kept}
+    summed = {argument for argument in given if _ends_in_sums(argument, found)}
+    for op in editor.generics():  # what is added to them, and to that, is no finer than they are
+        if is_elementwise(op) and _adds_to(op, summed) and _ends_in_sums(op.results[0], found):
+            summed.add(op.results[0])
+    return found | summed
+
+
+def _adds_to(op: linalg.GenericOp, terms: Set[SSAValue]) -> bool:
+    """Whether its result is a sum, and one of the terms is read off these as it stands."""
+    given = {a for a, value in zip(op.body.block.args, op.inputs, strict=False) if value in terms}
+    left = [yielded(op)]
+    while left:
+        value = left.pop()
+        if value in given:
+            return True
+        if isinstance(value.owner, arith.AddfOp):
+            left += value.owner.operands
+    return False
+
+
+def _ends_in_sums(value: SSAValue, found: Set[SSAValue]) -> bool:
+    """Whether all that reads it is elementwise or sums its rows, and a sum is read off it, or off what is `found`."""
+    readers = [use.operation for use in value.uses]
+    sums = [sums_rows(reader) for reader in readers]
+    simple = all(is_elementwise(reader) or summed for reader, summed in zip(readers, sums, strict=True))
+    return simple and (any(sums) or any(reader.results[0] in found for reader in readers))
 
 
 def sums_rows(op: object) -> bool:

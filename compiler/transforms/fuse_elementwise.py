@@ -8,11 +8,13 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from penstock.compiler.interpreter.linalg import trip_counts
 from penstock.compiler.transforms.drop_unused_operands import drop_unused_operands
 from penstock.compiler.transforms.editor import LAYER, Editor, layer_of
 from penstock.compiler.transforms.generics import (
+    PARALLEL,
     body_ops,
     build_generic,
     is_elementwise,
@@ -61,16 +63,28 @@ class FuseElementwise(Rewrite):
         if len(producer.inputs) + len(consumer.inputs) - 1 > self.max_operands:
             return False
         loops = {d for d, trip in enumerate(trip_counts(consumer)) if trip > 1}
-        return loops <= maps_of(consumer)[index].used_dims() and (
-            maps_of(producer)[-1].inverse_permutation() is not None
-        )
+        return loops <= maps_of(consumer)[index].used_dims() and _visits_once(producer)
+
+
+def _visits_once(op: linalg.GenericOp) -> bool:
+    """Whether each loop of more than one turn is a dimension of the result."""
+    written = maps_of(op)[-1]
+    dims = [result.position for result in written.results if isinstance(result, AffineDimExpr)]
+    alone = len(set(dims)) == len(dims) == len(written.results)
+    return alone and all(trip == 1 for loop, trip in enumerate(trip_counts(op)) if loop not in dims)
 
 
 def _fuse(editor: Editor, producer: linalg.GenericOp, consumer: linalg.GenericOp, index: int) -> linalg.GenericOp:
     producer_maps, consumer_maps = maps_of(producer), maps_of(consumer)
-    back = producer_maps[-1].inverse_permutation()
-    assert back is not None
-    to_producer = back.compose(consumer_maps[index])
+    loops, own = consumer_maps[index].num_dims, len(trip_counts(producer))
+    written = {r.position: p for p, r in enumerate(producer_maps[-1].results) if isinstance(r, AffineDimExpr)}
+    single = [loop for loop in range(own) if loop not in written]  # of one turn, which the consumer takes over
+    consumer_maps = [AffineMap(loops + len(single), 0, layout.results) for layout in consumer_maps]
+    read = consumer_maps[index].results
+    turns = [
+        read[written[loop]] if loop in written else AffineDimExpr(loops + single.index(loop)) for loop in range(own)
+    ]
+    to_producer = AffineMap(loops + len(single), 0, tuple(turns))
     inputs = [*consumer.inputs[:index], *producer.inputs, *consumer.inputs[index + 1 :]]
     maps = [
         *consumer_maps[:index],
@@ -94,7 +108,8 @@ def _fuse(editor: Editor, producer: linalg.GenericOp, consumer: linalg.GenericOp
         block.insert_op_before(op, first)
     replaced.replace_all_uses_with(yielded(producer))
     block.erase_arg(replaced)
-    fused = build_generic(inputs, consumer.outputs[0], maps, iterators_of(consumer), block, layer)
+    iterators = [*iterators_of(consumer), *[PARALLEL] * len(single)]
+    fused = build_generic(inputs, consumer.outputs[0], maps, iterators, block, layer)
     fused.attributes[LAYER] = StringAttr(layer)
     replace(consumer, [fused])
     editor.remove_dead()

@@ -21,7 +21,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
 from penstock.compiler.program import Port, Quantisation, Signature
-from penstock.compiler.transforms.answer_twice import answer_twice
+from penstock.compiler.transforms.answer_twice import answer_twice, handed_on
 from penstock.compiler.transforms.calibrate import measure_spreads, not_finite
 from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
 from penstock.compiler.transforms.find_masks import find_masks
@@ -48,20 +48,23 @@ class QuantiseIntegers(Rewrite):
 
 def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
     """Rewrites the function, and says how the integers of each new value stand for the old one's numbers."""
-    fed = answer_twice(editor)
     program = editor.snapshot()
     spreads = measure_spreads(program)
+    rows = find_norm_rows(editor, {value for value, spread in spreads.items() if spread.uneven_rows})
+    exact = {editor.name(value) for value in rows if editor.is_input(value)}
+    rows |= {value for value, name in handed_on(editor).items() if name in exact}
+    fed = answer_twice(editor, exact)
+    spreads |= {again: spreads[first] for again, (first, _) in fed.items()}
     masks = find_masks(editor, spreads)
     ranges = {value: masks[value].largest if value in masks else s.largest for value, s in spreads.items()}
     for value, largest in ranges.items():
         if not np.isfinite(largest):
             raise not_finite(program.name, spreads[value].layer)
     _share_state(editor, ranges)
-    for leaving, entering in fed.items():
+    for leaving, (_, entering) in fed.items():
         ranges[leaving] = ranges[entering]
     share_ranges(editor, ranges)
     uneven = {value for value, spread in spreads.items() if spread.uneven}
-    rows = find_norm_rows(editor, {value for value, spread in spreads.items() if spread.uneven_rows})
     state = Quantiser(editor, ranges, masks, uneven, rows, weight_bits, set(fed))
     _quantise_inputs(state)
     for op in list(editor.block.ops):
@@ -69,14 +72,14 @@ def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
             quantise_parts(state, op)
         elif isinstance(op, linalg.GenericOp):
             (quantise_reduction if is_reduction(op) else quantise_elementwise)(state, op)
-    outputs = _return(state, program.signature.outputs)
+    outputs = _return(state, editor.signature.outputs)
     editor.remove_dead()
     for argument, name in state.names.items():
         editor.rename(argument, name)
     editor.set_layer_weights({editor.name(argument): rows for argument, rows in state.by_layer.items()})
     ports = {editor.name(a): a for a in editor.block.args if editor.is_input(a)}
     editor.signature = Signature(
-        tuple(_input_port(p, state.codes[ports[p.name]]) for p in program.signature.inputs), outputs
+        tuple(_input_port(p, state.codes[ports[p.name]]) for p in editor.signature.inputs), outputs
     )
     return state
 
@@ -96,6 +99,9 @@ def _share_state(editor: Editor, ranges: dict[SSAValue, float]) -> None:
 def _quantise_inputs(state: Quantiser) -> None:
     editor = state.editor
     for argument in [a for a in editor.block.args if editor.is_input(a)]:
+        if argument in state.norm_rows:
+            state.values[argument], state.codes[argument] = argument, None
+            continue
         scale = state.step(argument)
         shape = shape_of(argument)
         new = editor.retype(argument, tensor_of(shape, IntegerType(8)))
@@ -104,7 +110,8 @@ def _quantise_inputs(state: Quantiser) -> None:
 
 
 def _input_port(port: Port, code: Code | None) -> Port:
-    assert code is not None
+    if code is None:
+        return port
     return replace(port, dtype="int8", quant=Quantisation(float(code.scale.flat[0]), "int8"))
 
 

@@ -51,7 +51,7 @@ def quantise_elementwise(state: Quantiser, op: linalg.GenericOp) -> None:
     returned = all(isinstance(use.operation, func.ReturnOp) for use in op.results[0].uses)
     returned = returned and op.results[0] not in state.fed
     try:
-        if op.results[0] in state.norm_rows - state.fed:
+        if op.results[0] in state.norm_rows:
             raise NotFixedPoint("rows that eight bits would spoil")
         new, code = _in_integers(state, op, returned)
     except NotFixedPoint:
@@ -222,11 +222,13 @@ def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[
         )
     if returned:
         return builder.build(state, result, {}), None
-    if op.results[0] in state.norm_rows - state.fed or _stays_real(state, op):
+    if op.results[0] not in state.masks and _spread_by_readers(op):
         # within the measured range, as eight bits would be: a variance that was rounded to 0 gives 1/sqrt(eps)
         largest = state.ranges[op.results[0]]
         result = _emit(builder, arith.MaximumfOp, result, -largest)
         return builder.build(state, _emit(builder, arith.MinimumfOp, result, largest), {}), None
+    if op.results[0] in state.norm_rows:
+        return builder.build(state, result, {}), None
     step, mask = state.step(op.results[0]), state.masks.get(op.results[0])
     scaled = _emit(builder, arith.MulfOp, result, 1.0 / step)
     result = _emit(builder, arith.MaximumfOp, scaled, -128.0 if mask is None else -float(LEVELS))

@@ -98,4 +98,10 @@ def build(
             "cache, room there for a chunk",
         )  # fmt: skip
     module = Gpt2Text(layers, d, heads, tokens, cache)
-    return finish(module, (torch.arange(1, chunk + 1) % tokens, torch.arange(chunk)), seed)
+    made, inputs = finish(module, (torch.arange(1, chunk + 1) % tokens, torch.arange(chunk)), seed)
+    with torch.no_grad():
+        for block in module.h:
+            assert isinstance(block, CachedBlock)
+            for last in (block.attn.c_proj, block.mlp.c_proj):  # as GPT-2 begins: its layers add up to one
+                last.weight.mul_((2 * layers) ** -0.5)
+    return made, inputs

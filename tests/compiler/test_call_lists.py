@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
@@ -126,6 +127,22 @@ def test_quantised_layers_hand_on_their_own_integers() -> None:
     np.testing.assert_array_equal(whole[0], wanted[0])
 
 
+def test_what_grows_from_layer_to_layer_is_handed_on_as_it_is() -> None:
+    """One scale for what all layers take would leave the first one nothing of its rows, and its norm makes all of them.
+
+    The host is answered what the next layer takes: no second answer is computed for it.
+    """
+    program = prepare(import_model(f"{MODELS}:summed#"), "w8a8")
+    assert feeds_of(program).ports == {0: "tensors_0"}
+    assert [port.dtype for port in program.signature.outputs] == ["float32"]
+    assert program.signature.inputs[0].dtype == "float32"
+    module, (x,) = held_models.summed()
+    (whole,) = run_calls(program, example_calls(program), lambda one, given: run_quantised(one, [given])[0])
+    with torch.no_grad():
+        wanted = module(x).numpy()
+    assert np.max(np.abs(whole[0] - wanted)) < 0.03 * np.max(np.abs(wanted)), "eight bits were 0.55 off"
+
+
 def test_eight_bits_come_through_real_numbers_as_they_were() -> None:
     numbers = np.arange(-128, 128).astype(np.int8)
     for scale in (10.0 ** np.random.default_rng(5).uniform(-44, 36, 500)).astype(np.float32):
@@ -135,12 +152,13 @@ def test_eight_bits_come_through_real_numbers_as_they_were() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("reference", "quantize"), [("chain#", None), ("between#blocks", None), ("chain#", "w8a8")])
+@pytest.mark.parametrize(("reference", "quantize"), [
+    ("chain#", None), ("between#blocks", None), ("chain#", "w8a8"), ("summed#", "w8a8")
+])  # fmt: skip
 def test_the_cpp_runs_a_list_by_one_call_of_its_top(reference: str, quantize: str | None, tmp_path: Path) -> None:
     lowered = lowered_of(f"{MODELS}:{reference}", quantize=quantize)
-    assert lowered.top.fed == {("output_1" if quantize else "output_0"): "tensors_0"}, (
-        "the host has an exact answer too"
-    )
+    twice = quantize is not None and reference != "summed#"
+    assert lowered.top.fed == {f"output_{int(twice)}": "tensors_0"}, "the host has an exact answer too"
     assert equal(interpreted(lowered), in_cpp(lowered, tmp_path))
 
 

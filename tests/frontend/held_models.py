@@ -151,6 +151,25 @@ def growing() -> Model:
     return _made(Growing, torch.linspace(-1, 1, 8)[None])
 
 
+class Summed(nn.Module):
+    """What a layer adds to its rows, twice, has the same size in each layer, however small they are when they come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
+        self.first_norm, self.first = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.first(self.first_norm(x))
+        return x + self.down(torch.relu(self.up(self.norm(x))))
+
+
+def summed() -> Model:
+    """Tokens are a hundredth of what the layers add to them."""
+    x = torch.linspace(-1, 1, 2 * WIDTH).view(2, WIDTH).sin() * 0.01
+    return _made(lambda: nn.Sequential(*(Summed() for _ in range(4))), x)
+
+
 class Twice(nn.Module):
     """Its layers cannot share: the first is called again."""
 

@@ -65,7 +65,7 @@ def test_quantised_layers_share_scales_and_have_weights_of_their_own(reference: 
     program = prepare(import_model(f"{MODELS}:{reference}"), "w8a8")
     module, (x,) = getattr(held_models, reference.rstrip("#"))()
     assert program.layers is not None
-    dtypes = {port.dtype for port in program.signature.inputs}
+    dtypes = {port.dtype for port in program.signature.inputs if not port.name.startswith("tensors_")}
     assert dtypes == {"int8", "int16", "int32"}, "weights, multipliers, and what is added to sums"
     for weights in zip(*(layer.items() for layer in program.layers.weights), strict=True):
         assert any(not np.array_equal(one[1], weights[0][1]) for one in weights[1:])
