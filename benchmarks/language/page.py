@@ -240,10 +240,11 @@ def _figure_10(rows: Mapping[str, Row]) -> list[str]:
     return [
         "## Figure 10(a): on-chip memory",
         "A block's prefill of 128 tokens: the tensors between its operations, and what FIFOs and converters hold of\n"
-        "them in the design. In neither are parameters, as in the paper, caches and inputs until something is computed\n"
-        "of them, results, and what a kernel keeps inside itself of operands or sums. Cycles are the same design's. Where `fifo_bits` are an objective, FIFOs hold what one\n"
-        "input needs, and no more so that the next one follows sooner; rows for a residual sum may be loaded once\n"
-        "more instead of waiting, and what a load fetches ahead is not counted.\n",
+        "them in the design. In neither are parameters, as in the paper, caches and inputs until something is\n"
+        "computed of them, results, and what a kernel keeps inside itself of operands or sums. Cycles are the same\n"
+        "design's. Where `fifo_bits` are an objective, FIFOs hold what one input needs, and no more so that the next\n"
+        "one follows sooner; rows for a residual sum may be loaded once more instead of waiting, and what a load\n"
+        "fetches ahead is not counted.\n",
         _table(
             ["", "before, KiB", "after, KiB", "left, %", "StreamTensor, %", "cycles", "objectives", "largest buffers"],
             memory,

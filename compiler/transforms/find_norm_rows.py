@@ -26,7 +26,7 @@ def find_norm_rows(editor: Editor, uneven: Set[SSAValue]) -> set[SSAValue]:
             found.add(op.results[0])
     kept = {state.port for state in editor.program.states}  # has the integers that it left with
     given = {a for a in editor.block.args if editor.is_input(a) and a in uneven and editor.name(a) not in kept}
-    summed = {argument for argument in given if _ends_in_sums(argument, found)}
+    summed: set[SSAValue] = {argument for argument in given if _ends_in_sums(argument, found)}
     for op in editor.generics():  # what is added to them, and to that, is no finer than they are
         if is_elementwise(op) and _adds_to(op, summed) and _ends_in_sums(op.results[0], found):
             summed.add(op.results[0])
