@@ -102,6 +102,8 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
         steps = 2 * steps if found.figures.resources == before.figures.resources else 1
     if steps > 1 and found.figures.resources == first.figures.resources:
         return _with_fewer_lanes(model, Allowance(wanted), found, wanted)  # it is DSPs that lanes are made of
+    if _are_shortest(found.figures.resources.share_of(wanted)):  # LUTs were until now
+        return _with_fewer_lanes(model, allowance, found, wanted)
     return found
 
 
@@ -114,10 +116,15 @@ def _lacks_memories(found: Judged, wanted: Resources) -> bool:
     """Whether memories are what is shortest, and would be with less of all else, however they were built."""
     used = found.figures.resources
     over = used.share_of(wanted)
-    if max(over.values()) <= 1 or max(over, key=lambda name: over[name]) not in _MEMORIES:
+    if not _are_shortest(over):
         return False
     others = max(share for name, share in over.items() if name not in _MEMORIES)
     return others <= 1 or used.memory_bits > wanted.memory_bits * _HALF_FULL
+
+
+def _are_shortest(over: Mapping[str, float]) -> bool:
+    """Whether memories are too few, by more than all else is."""
+    return max(over.values()) > 1 and max(over, key=lambda name: over[name]) in _MEMORIES
 
 
 def _between(
@@ -161,15 +168,20 @@ def _with_fewer_lanes(model: Callable[[Allowance], J], allowance: Allowance, fou
     low, high = _LEAST_LANES, 1.0
     best = at(low)
     if not _keeps(best, wanted):
+        fewest = best
         for part in _PARTS:
-            if _keeps(other := at(part), wanted):
-                return other
-        return min((best, found), key=lambda one: max(one.figures.resources.share_of(wanted).values()))
+            best = at(part)
+            if _keeps(best, wanted):
+                low = part
+                break
+            high = part
+        else:
+            return min((fewest, found), key=lambda one: max(one.figures.resources.share_of(wanted).values()))
     for _ in range(_BISECTIONS):
         middle = (low * high) ** 0.5
         other = at(middle)
         if _keeps(other, wanted):
-            low, best = middle, other
+            low, best = middle, min(other, best, key=lambda one: one.values)
         else:
             high = middle
     return best

@@ -75,13 +75,40 @@ def _for_good(graph: Graph, limits: Resources) -> list[str]:
 
 
 def walked_frames(graph: Graph, stores: Stores) -> Mapping[str, tuple[int, ...]]:
-    """The loops along frames of each layer that is walked place by place; not of those whose frames stand still."""
+    """The loops along frames of each layer that is walked place by place; not of those whose frames stand still.
+
+    Nor of what is computed of such a frame with no window in between, if nobody behind wants it place by place: it
+    comes channel by channel, and would be turned round to be summed up.
+    """
     operations = {op.layer: op for op in graph.operations}
-    return {
-        layer: loops
-        for layer, loops in spatial_loops(graph).items()
-        if not stands_still(operations[layer], graph, stores)
-    }
+    frames = spatial_loops(graph)
+    still = {layer for layer in frames if stands_still(operations[layer], graph, stores)}
+    met = dict[str, bool]()
+    for op in reversed(graph.operations):
+        met[op.layer] = op.layer in still or _is_met(op, frames.get(op.layer, ()), graph, met)
+    for op in graph.operations:
+        if op.layer in frames and met[op.layer] and _comes_still(op, frames, still, graph):
+            still.add(op.layer)
+    return {layer: loops for layer, loops in frames.items() if layer not in still}
+
+
+def _is_met(op: TensorOp, frame: tuple[int, ...], graph: Graph, met: Mapping[str, bool]) -> bool:
+    """Whether a kernel sums up each channel of a frame, or computes one of frames for those that may take it so."""
+    if op.reductions:
+        return set(frame) == set(op.reductions)
+    readers = graph.readers.get(op.result, [])
+    return bool(readers) and all(isinstance(one, TensorOp) and met.get(one.layer, False) for one in readers)
+
+
+def _comes_still(op: TensorOp, frames: Mapping[str, tuple[int, ...]], still: set[str], graph: Graph) -> bool:
+    """Whether all frames that a kernel reads are results of those that stand still."""
+    made = {one.result for one in graph.operations if one.layer in still}
+    loops = set(frames[op.layer])
+    read = [
+        value for value, dims in zip(op.inputs, op.operand_dims, strict=True)
+        if not graph.is_param(value) and loops & {d for d in dims if d is not None}
+    ]  # fmt: skip
+    return bool(read) and made.issuperset(read)
 
 
 def stands_still(op: TensorOp, graph: Graph, stores: Stores) -> bool:

@@ -97,6 +97,34 @@ def test_windows_of_a_frame_that_stands_still_are_kept_as_they_come_where_no_roo
     assert moved[1] == moved[0]  # each weight comes once, whichever stands still
 
 
+def test_what_is_summed_up_of_a_frame_that_stands_still_is_not_turned_round() -> None:
+    """It comes channel by channel, and a whole frame waited for its last channel; a window wants it place by place."""
+    head = nn.Sequential(nn.Conv2d(2, 64, 3), nn.Conv2d(64, 64, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    program = prepare(imported(head, (1, 2, 4, 4)), "w8a8")
+    graph = read_graph(program.module)
+    own: dict[str, WeightStore] = {op.layer: "keep" for op in graph.operations if op.layer != "1"}
+    stores = Stores("stream", own)
+    (summed,) = [op.layer for op in graph.operations if op.reductions and op.layer.startswith("3")]
+    assert summed not in walked_frames(graph, stores)
+    assert summed in walked_frames(graph, Stores("keep"))
+    library, limits = load_library(load_platform("u55c").operators, 300.0), Resources(lut=20_000, ff=40_000, dsp=64)
+    fitter = Fitter(graph, "u55c", 300.0, library, stores)
+    plain = {one.layer: fitter.walks(one)[0] for one in fitter.heavy}
+    held = list[int]()
+    for walks in (plain, plain | {summed: KernelWalk((1, 2), frame=(1, 2))}):
+        lowered = lower(program, Design("u55c", 300.0, fitter.kernels(walks, limits), "w8a8"))
+        assert all(one.equal for one in verify_levels(lowered, make_inputs(lowered, random_sets=1)))
+        network = network_of(lowered.top, library)
+        held.append(sum(c.bits * c.words * c.depth for c in network.channels.values() if c.kind != "stream"))
+    assert held[1] - held[0] >= 64 * 4 * 8, "the whole frame"
+
+    more = nn.Sequential(nn.Conv2d(2, 64, 3), nn.Conv2d(64, 64, 1), nn.ReLU(), nn.Conv2d(64, 2, 2), nn.Flatten())
+    graph = read_graph(prepare(imported(more, (1, 2, 4, 4)), "w8a8").module)
+    own = {op.layer: "keep" for op in graph.operations if op.layer != "1"}
+    walked = walked_frames(graph, Stores("stream", own))
+    assert {"1", "1.relu"} - walked.keys() == {"1"}
+
+
 def test_windows_have_lanes_for_their_sides_however_few_places_they_have() -> None:
     """Three is no power of two: with lanes along channels alone ResNet-18 of 32 pixels had half the DSPs."""
     body = nn.Sequential(nn.Conv2d(256, 256, 3), nn.Flatten(), nn.Linear(1024, 64), nn.Linear(64, 8))
