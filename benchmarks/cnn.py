@@ -154,7 +154,7 @@ def _best(evaluator: Evaluator, second: SecondProcess | None) -> Ranked:
     few = outlook_of(evaluator.assembler.network(best.design), platform, clock).events <= MOST_EVENTS
     trials = [one.evaluation for one in found.tried]
     with TemporaryDirectory() as folder:  # of this search alone: what earlier ones saw changes no row
-        bench = Bench(history=FolderHistory(Path(folder)))
+        bench = Bench(history=FolderHistory(Path(folder)), elsewhere=second)
         return rank(evaluator, trials if few else [best], "simulated" if few else "modelled", bench)[0]
 
 

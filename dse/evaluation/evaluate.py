@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import Design
@@ -22,6 +20,7 @@ from penstock.dse.evaluation.evaluation import Equalised, Evaluation, briefly
 from penstock.dse.evaluation.fitting import fitted, may_fit_otherwise
 from penstock.dse.evaluation.given_depths import given_depths
 from penstock.dse.evaluation.objectives import DEFAULT_GOAL, Goal
+from penstock.dse.evaluation.remembered import Remembered
 from penstock.dse.evaluation.routing import routing_use
 from penstock.dse.fifo import (
     CONSERVATIVE,
@@ -50,14 +49,12 @@ from penstock.profiling.model import ChannelFigures, DesignModel
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 
-_REMEMBERED = 1024
 _IN_MEMORIES = "with memories built otherwise"
 _WHERE_PATHS_MEET = 1 / 8
 """Of the bits of all memories: so much room is left to whole tensors in FIFOs before anything is simulated."""
 _SO_NEAR, _LEAST = 0.01, 1e-6
 """To the least memories: what is chosen has them built anew, by the least."""
 _TIMES = "with times"
-E = TypeVar("E", Evaluation, "Evaluation | None")
 NO_MEMORY = ("memory-short", "memory-too-large")
 """Codes of errors that say that there are not enough memories to build a design's."""
 
@@ -111,7 +108,7 @@ class Evaluator:
             model = DesignModel(self.platform, self.clock_mhz, back_to_back=paced)
             object.__setattr__(self, name, model)
         object.__setattr__(self, "_dies", DieCheck(self.platform))
-        object.__setattr__(self, "_seen", OrderedDict[Hashable, Evaluation]())
+        object.__setattr__(self, "_seen", Remembered())
         object.__setattr__(self, "_run_through", dict[Hashable, bool]())
         object.__setattr__(self, "_latest", None)
         object.__setattr__(self, "_arithmetic_uj", operations_uj(graph))
@@ -158,7 +155,12 @@ class Evaluator:
         What it says follows from the setting alone, whatever was simulated before: any process gives the same answer.
         Many settings mean the same design; one that was modelled lately is not modelled again.
         """
-        return self._modelled(params, frozenset())
+        told = self._remembered.told(params)
+        return self._modelled(params, frozenset()) if told is None else told
+
+    def is_told(self, found: Evaluation) -> None:
+        """What another process says that a setting comes to is what `assume` says here from now on."""
+        self._remembered.tell(found)
 
     def outlook(self, params: Params) -> Evaluation:
         """What a setting takes, and how fast it is at best: as if no FIFO were ever full. Quicker than `assume`."""
@@ -178,7 +180,7 @@ class Evaluator:
         while True:
             found = self._untimed(params, refuted)
             key = (_TIMES, found.assumed, found.design.allocated_for, self.meaning(found.design))
-            timed = self._remembered(key, params, lambda found=found: self._timed(found))
+            timed = self._remembered.find(key, params, lambda found=found: self._timed(found))
             if timed is not None:
                 return timed
             refuted |= {self.meaning(found.design)}
@@ -186,13 +188,13 @@ class Evaluator:
     def _untimed(self, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
         if params.get("allocation") == FITTED:
             key: Hashable = tuple(self.space.settings(params).items())
-            return self._remembered((refuted, key), params, lambda: self._fitted(params, refuted))
+            return self._remembered.find((refuted, key), params, lambda: self._fitted(params, refuted))
         return self.outlook_of(self.space.design(params), params, refuted)
 
     def outlook_of(self, design: Design, params: Params, refuted: frozenset[Hashable] = frozenset()) -> Evaluation:
         """The same of one of the designs that a setting may come to, whether that keeps to the limits or not."""
         safe = (meaning := self.meaning(design)) in refuted
-        return self._remembered((safe, meaning), params, lambda: self._model(design, dict(params), safe=safe))
+        return self._remembered.find((safe, meaning), params, lambda: self._model(design, dict(params), safe=safe))
 
     def _runs_through(self, design: Design) -> bool:
         """Whether it is seen to, with the depths that were assumed."""
@@ -202,14 +204,9 @@ class Evaluator:
             verdicts[meaning] = runs_through(network, self.platform, self.clock_mhz, design.fifo_depths)
         return verdicts[meaning]
 
-    def _remembered(self, key: Hashable, params: Params, model: Callable[[], E]) -> E:
-        seen: OrderedDict[Hashable, E] = self.__dict__["_seen"]
-        if key not in seen:
-            seen[key] = model()
-            if len(seen) > _REMEMBERED:
-                seen.popitem(last=False)
-        found = seen[key]
-        return found if found is None else replace(found, params=dict(params))
+    @property
+    def _remembered(self) -> Remembered:
+        return self.__dict__["_seen"]
 
     def _fitted(self, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
         """A design of a fitted setting that keeps to the limits, if there is one."""
@@ -223,7 +220,7 @@ class Evaluator:
                 return found
             meaning = self.meaning(design)
             key = (_IN_MEMORIES, meaning in refuted, meaning)
-            return self._remembered(key, params, lambda: self._in_memories(found))
+            return self._remembered.find(key, params, lambda: self._in_memories(found))
 
         return fitted(model, self.may_use, int(settings[SHARE]), mixed=mixed, spills=spills)
 

@@ -9,6 +9,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import Evidence
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.rungs.ahead import Ahead
 from penstock.dse.rungs.history import Pair, model_of, pairs_of
 from penstock.dse.rungs.kinds import RUNGS, TOGETHER
 from penstock.dse.rungs.promotion import promote, promoted_from
@@ -123,6 +124,7 @@ def _measure(
         outcomes = TOGETHER[evidence](evaluator, candidates, bench)
         return [_ranked(one, outcome) for one, outcome in zip(candidates, outcomes, strict=True)]
     found: list[Ranked] = []
+    ahead = Ahead(evaluator, bench, evidence)
     for number, candidate in enumerate(candidates):
         if bench.line is not None:
             bench.line(f"{number} of {len(candidates)}")
@@ -130,6 +132,11 @@ def _measure(
         if lost:
             found.append(Ranked(candidate, None, lost, beaten=True))
             continue
+        if (said := ahead.said(candidate)) is not None:
+            found.append(Ranked(said.proven, said.measured))
+            continue
+        rest = (one for one in candidates[number + 1 :] if not contenders or not _lost(evaluator, one, found))
+        ahead.begin(next(rest, None))
         try:
             if evidence != "modelled":
                 candidate = evaluator.proven(candidate)

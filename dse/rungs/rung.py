@@ -5,10 +5,10 @@ Here, apart from the rungs themselves, so that every rung can be written without
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Resources
@@ -20,6 +20,14 @@ from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.store import FolderProfiles, ProfileStore
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.profiling.vitis.job import JobLimits
+
+
+class Elsewhere(Protocol):
+    """Another process, which works out what it is asked with an evaluator of its own."""
+
+    def work_for(self, evaluator: Evaluator, /) -> None: ...
+    def call(self, function: Callable[..., object], calls: Sequence[tuple[Any, ...]], /) -> range: ...
+    def awaited(self, number: int, seconds: float, /) -> object: ...
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,8 @@ class Bench:
     """Keeps the reports and logs of HLS tools, a folder for each profile that they made."""
     limits: JobLimits = field(default_factory=JobLimits)
     """What one job of an HLS tool may use."""
+    elsewhere: Elsewhere | None = None
+    """Simulates a design while this process simulates another one."""
     fifo_simulations: int = SIMULATIONS
     """What sizing the FIFOs of a chosen design may take."""
 

@@ -56,7 +56,8 @@ _OF_SETTINGS = 16
 """Of so many settings, two are of all kernels before or behind a place."""
 _A_FEW_WALKS = 16
 
-_Moves = Callable[[Evaluation], Iterable[State]]
+_Ways = Iterable[State]
+_Moves = Callable[[Evaluation], _Ways]
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ class _Descent:
         places = sum(prod(op.trips[d] for d in self.space.spatial.get(op.layer, ())) for op in self.graph.operations)
         most = max(1, min(_MOST_TRIED, settings_of(self.kernels), _FOR_ALL_PLACES // places))
         self.worth = Worth(evaluator, choices, most, second)
+        self._evaluate = self.worth.evaluate
 
     def run(self, rounds: int) -> Descended:
         """From the best start, and from the next ones for as long as little was tried."""
@@ -195,9 +197,7 @@ class _Descent:
         for place in range(len(kinds)):
             if self._is_enough(best):
                 break
-            before, now = best, moves(place, best)
-            self.worth.foresee(now, moves_after(place, best), best)
-            best = self._best_of(now, best)
+            before, best = best, self._best_of(moves(place, best), best, moves_after(place, best))
             if best is not before:
                 coming.clear()
         return best
@@ -209,21 +209,19 @@ class _Descent:
         kinds = [{**plain, **self._built(kind)} for kind in self._adders()] or [plain]
         if self.fitting.mixed():
             kinds += [mixed, {**mixed, **{name: True for name in plain if name.startswith(f"{COMPACT}.")}}]
-        found = [e for state in kinds for way in self._other_multipliers(state) if (e := self._evaluate(way))]
+        found = self._all([way for state in kinds for way in self._other_multipliers(state)])
         kinds = [self._best_way([state, *self._other_multipliers(state)]) for state in kinds]
-        for state in self._grouped(kinds):
-            for sizes in ({}, self._sizes(state, Allowance(self.evaluator.may_use)), self._smooth):
-                evaluation = self._evaluate({**state, **sizes})
-                if evaluation is not None:
-                    found.append(evaluation)
+        whole = Allowance(self.evaluator.may_use)
+        ways = [{**s, **sizes} for s in self._grouped(kinds) for sizes in ({}, self._sizes(s, whole), self._smooth)]
+        found += self._all(ways)
         if found and IN_TURN in self.choices:
             best = min(found, key=rank_of)
             ways = [self._best_of(self._flowing(best.params), best)]
             if ROWS in self.choices:  # what suits plain walks need not suit these, nor the other way round later
                 unpadded = [flow for way in (plain, *self._other_multipliers(plain)) for flow in self._flowing(way)]
                 ways.append(self._best_of(unpadded, ways[0], more=True))
-                others = [e for way in unpadded if (e := self._evaluate(way)) is not None and e is not ways[1]]
-                ways += [min(others, key=rank_of, default=ways[0])]
+                others = [e for e in self._all(unpadded) if e is not ways[1]]
+                ways.append(min(others, key=rank_of, default=ways[0]))
             found += [e for way in {id(w): w for w in ways}.values() if (e := self._well_fed(way)) not in found]
         if not found:
             raise PenstockError(
@@ -263,7 +261,8 @@ class _Descent:
 
     def _best_way(self, ways: list[State]) -> State:
         """The best of a few states, the first one if none can be modelled."""
-        found = [(rank_of(evaluation), n) for n, way in enumerate(ways) if (evaluation := self._evaluate(way))]
+        self.worth.foresee(ways)
+        found = [(rank_of(one), n) for n, way in enumerate(ways) if (one := self._evaluate(way))]
         return ways[min(found)[1] if found else 0]
 
     def _other_multipliers(self, state: Mapping[str, Value]) -> list[State]:
@@ -291,14 +290,14 @@ class _Descent:
     def _built(self, kind: str) -> State:
         return {name: kind for name in self.choices if name.startswith(f"{BUILT}.") and kind in self.choices[name]}
 
-    def _best_of(self, moves: Iterable[State], best: Evaluation, *, more: bool = False) -> Evaluation:
-        for state in moves:
+    def _best_of(self, moves: _Ways, best: Evaluation, then: Iterable[_Ways] = (), *, more: bool = False) -> Evaluation:
+        self.worth.foresee(now := list(moves), best, then, more=more)
+        for state in now:
             if self._is_enough(best):
                 break
             self.worth.most += more
-            evaluation = self._evaluate(state, best)
-            if evaluation is not None and rank_of(evaluation) < rank_of(best):
-                best = evaluation
+            found = self._evaluate(state, best)
+            best = found if found is not None and rank_of(found) < rank_of(best) else best
         return best
 
     def _is_enough(self, best: Evaluation) -> bool:
@@ -395,5 +394,7 @@ class _Descent:
         """With what the user fixed as it is fixed."""
         return {name: v if v in self.choices[name] else self.choices[name][0] for name, v in state.items()}
 
-    def _evaluate(self, state: State, best: Evaluation | None = None) -> Evaluation | None:
-        return self.worth.evaluate(state, best)
+    def _all(self, states: Sequence[State]) -> list[Evaluation]:
+        """Those that can be laid out; the second process evaluates some meanwhile."""
+        self.worth.foresee(states)
+        return [found for state in states if (found := self._evaluate(state)) is not None]

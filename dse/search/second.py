@@ -1,9 +1,10 @@
 """A second process that looks at settings while the search looks at others: for machines with two processors.
 
 What a setting comes to follows from the setting alone, so it does not matter who looks at it. The search says what it
-will look at soon and goes on with its own; it takes what is answered by the time that it gets there, and never waits.
-So a second process that is late, killed or not there at all costs no result, and changes none. It ends with the
-search's process, however that ends: when their connection does, and at once where the kernel can do that.
+will look at soon and goes on with its own; it takes what is answered by the time that it gets there. It waits for long
+simulations alone, no longer than to make one takes. So a second process that is late, killed or not there costs no
+result, and changes none. It ends with the search's process, however that ends: when their connection does, and at once
+where the kernel can do that.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import os
 import pickle
 import subprocess
 import sys
+import time
+import zlib
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,12 +24,13 @@ from typing import Any, ClassVar
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.program import Program, Signature, read_graph_text
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.space.tiling import Params, Value
 from penstock.dse.support.processors import processors
 
 Rank = tuple[float, ...]
 _MODULE = "penstock.dse.search.second_main"
-_GONE = (OSError, EOFError, pickle.UnpicklingError)
+_GONE = (OSError, EOFError, pickle.UnpicklingError, zlib.error)
 """How a connection answers whose other end has died, perhaps in the middle of an answer."""
 
 
@@ -34,12 +38,13 @@ _GONE = (OSError, EOFError, pickle.UnpicklingError)
 class Foretold:
     """How good a setting may be by its first design, how good it is at best, and how good it is.
 
-    None where that is not known; all of them, where it cannot be laid out.
+    None where that is not known; all of them, where it cannot be laid out. What is good enough comes as a whole.
     """
 
     by_first: Rank | None
     at_best: Rank | None
     timed: Rank | None
+    found: Evaluation | None = None
 
 
 @dataclass(frozen=True)
@@ -187,6 +192,13 @@ class SecondProcess:
         self._receive()
         return self._answers.get(number)
 
+    def awaited(self, number: int, seconds: float) -> object:
+        """None where there is none so many seconds later either: for what takes longer anew than to wait for."""
+        until = time.monotonic() + seconds
+        while (found := self.answer(number)) is None and self._alive and (left := until - time.monotonic()) > 0:
+            self._connection.poll(left)
+        return found
+
     def rest(self) -> None:
         """What it was to look at is not wanted any more."""
         if self._at_work():
@@ -201,14 +213,14 @@ class SecondProcess:
 
     def _send(self, what: AskedAbout | AskedNext | AskedToCall) -> None:
         try:
-            self._connection.send(what)
+            self._connection.send_bytes(packed(what))
         except _GONE:
             self._alive = False
 
     def _receive(self) -> None:
         try:
             while self._alive and self._connection.poll():
-                answer: ForetoldOf | AnswerTo | None = self._connection.recv()
+                answer: ForetoldOf | AnswerTo | None = unpacked(self._connection.recv_bytes())
                 if answer is None:
                     self._ready = True
                     continue
@@ -219,6 +231,15 @@ class SecondProcess:
                 self._said[self._asked[answer.setting]] = answer.said
         except _GONE:
             self._alive = False
+
+
+def packed(what: object) -> bytes:
+    """Small enough for a connection to hold a few: whoever sends more than that has to wait for the other end."""
+    return zlib.compress(pickle.dumps(what), 1)
+
+
+def unpacked(text: bytes) -> Any:
+    return pickle.loads(zlib.decompress(text))
 
 
 def _nothing() -> None:

@@ -33,17 +33,17 @@ def main(arguments: list[str]) -> int:
 def _serve(connection: Connection) -> None:
     from penstock.compiler.collecting import seldom_collected
     from penstock.dse.evaluation.evaluate import Evaluator
-    from penstock.dse.search.second import AnswerTo, AskedAbout, AskedNext, AskedToCall, ForetoldOf
+    from penstock.dse.search.second import AnswerTo, AskedAbout, AskedNext, AskedToCall, ForetoldOf, packed, unpacked
     from penstock.dse.search.worth import foretell
 
-    connection.send(None)  # its modules are there
+    connection.send_bytes(packed(None))  # its modules are there
     evaluator: Evaluator | None = None
     asked: AskedAbout | AskedNext | AskedToCall | None = None
     left = deque[int]()
     with seldom_collected():
         while True:
             while evaluator is None or not left or connection.poll():
-                asked = connection.recv()
+                asked = unpacked(connection.recv_bytes())
                 if isinstance(asked, AskedAbout):
                     evaluator, left = asked.evaluator(), deque[int]()
                 elif isinstance(asked, AskedNext):
@@ -54,10 +54,10 @@ def _serve(connection: Connection) -> None:
             if isinstance(asked, AskedNext):
                 number, changed = asked.changes[place]
                 said = foretell(evaluator, {**asked.base, **changed}, asked.below)
-                connection.send(ForetoldOf(asked.number, number, said))
+                connection.send_bytes(packed(ForetoldOf(asked.number, number, said)))
             elif isinstance(asked, AskedToCall):
                 call, arguments = asked.calls[place]
-                connection.send(AnswerTo(call, asked.function(evaluator, *arguments)))
+                connection.send_bytes(packed(AnswerTo(call, asked.function(evaluator, *arguments))))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from penstock.dse.search.held import NEARLY, held
 from penstock.dse.search.sampler_kinds import sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess
+from penstock.dse.search.shared import shared
 from penstock.dse.search.turned import less_turned
 from penstock.dse.search.worth import rank_of
 from penstock.dse.space.external import PREFETCH, STRIPES
@@ -114,7 +115,7 @@ def starting_settings(
         modelled = found.tried + more
     if set(choices["allocation"]) != {FITTED}:
         settings += [within(params, choices) for params in _guesses(evaluator)]
-    return tuple(_new_and_fitting(evaluator, settings)), modelled
+    return tuple(_new_and_fitting(evaluator, settings, second)), modelled
 
 
 def waiting_otherwise(timed: Sequence[Evaluation], best: Evaluation) -> list[dict[str, Value]]:
@@ -251,11 +252,13 @@ def _finds_a_place(evaluator: Evaluator, params: Params) -> bool:
     return True
 
 
-def _new_and_fitting(evaluator: Evaluator, settings: Sequence[dict[str, Value]]) -> list[dict[str, Value]]:
+def _new_and_fitting(
+    evaluator: Evaluator, settings: Sequence[dict[str, Value]], second: SecondProcess | None
+) -> list[dict[str, Value]]:
     """Each design once, and none that keeps no limit, unless none does."""
     fitting: dict[object, dict[str, Value]] = {}
     others: dict[object, dict[str, Value]] = {}
-    for params in settings:
+    for params in shared(evaluator, settings, second):
         try:
             found = evaluator.assume(params)
         except PenstockError:  # its trial would say why

@@ -6,7 +6,7 @@ well as this one (`second.py`): what a setting comes to follows from the setting
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -29,6 +29,10 @@ less than times are known to before they are simulated."""
 
 _FASTER_WITH_LESS = 0.9
 """How many times as long what fits takes at best, where the first design has more operators than fit."""
+
+
+ANY: Rank = (inf,)
+"""What any setting is better than."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,11 @@ def foretell(evaluator: Evaluator, params: Params, below: Rank) -> Foretold:
         return Foretold(None, None, None)
     rank = rank_of(first)
     if not first.timed and rank < below:
-        timed = _modelled(evaluator.assume, params)
-        return Foretold(by_first, rank, None if timed is None else rank_of(timed))
-    return Foretold(by_first, rank, rank if first.timed else None)
+        first = _modelled(evaluator.assume, params)
+        if first is None:
+            return Foretold(by_first, rank, None)
+        return Foretold(by_first, rank, timed := rank_of(first), first if timed < below else None)
+    return Foretold(by_first, rank, rank if first.timed else None, first if first.timed and rank < below else None)
 
 
 class Worth:
@@ -99,19 +105,30 @@ class Worth:
             found = self.seen[key] = _modelled(self._evaluator.assume, state)
         return found if isinstance(found, Evaluation) else None
 
-    def foresee(self, now: Sequence[State], then: Iterator[Sequence[State]], best: Evaluation) -> None:
+    def foresee(
+        self,
+        now: Sequence[State],
+        best: Evaluation | None = None,
+        then: Iterable[Iterable[State]] = (),
+        *,
+        more: bool = False,
+    ) -> None:
         """Have the second process look at the later half of what is evaluated `now`, and at what comes `then`.
 
-        It begins at the end of each, this process at the beginning. If no move is better, all of it is needed.
+        It begins at the end of each, this process at the beginning. If no move is better, all of it is needed. There
+        may be `more` of them than settings that are left. Without a `best` one, all are evaluated in full.
         """
         second = self._second
-        if second is None or not self.may_go_on or not second.takes_more:
+        if second is None or not now or not (more or self.may_go_on) or not second.takes_more:
             return
-        left = self._unknown(now, second, best)
+        left, later = self._unknown(now, second, best), iter(then)
         share = left[(len(left) + 1) // 2 :][::-1]
-        while len(share) < second.ENOUGH and (states := next(then, None)) is not None:
+        while len(share) < second.ENOUGH and (states := next(later, None)) is not None:
             share += self._unknown(states, second, best)[::-1]
-        second.look_at(share, best.params, rank_of(best))
+        if best is None:
+            second.look_at(share, now[0], ANY)
+        else:
+            second.look_at(share, best.params, rank_of(best))
 
     @property
     def timed(self) -> tuple[Evaluation, ...]:
@@ -140,18 +157,23 @@ class Worth:
         space = self._evaluator.space
         return space.fitting.quickest(space.settings(params), self._evaluator.may_use)
 
-    def _unknown(self, states: Iterable[State], second: SecondProcess, best: Evaluation) -> list[tuple[_Key, State]]:
-        keyed = [(_key(state), state) for state in states if self._is_open(state)]
-        unseen = [(key, state) for key, state in keyed if key not in self.seen and second.said(key) is None]
-        return [(key, state) for key, state in unseen if not self._gains_nothing(state, best)]
+    def _unknown(
+        self, states: Iterable[State], second: SecondProcess, best: Evaluation | None
+    ) -> list[tuple[_Key, State]]:
+        keyed = {_key(state): state for state in states if self._is_open(state)}
+        unseen = [(key, state) for key, state in keyed.items() if key not in self.seen and second.said(key) is None]
+        return [(key, state) for key, state in unseen if best is None or not self._gains_nothing(state, best)]
 
     def _is_open(self, state: Mapping[str, Value]) -> bool:
         return all(value in self._choices[name] for name, value in state.items())
 
     def _looked_at(self, key: _Key, state: State, best: Evaluation | None) -> Evaluation | PassedOver | None:
+        said = self._second.said(key) if self._second is not None else None
+        if said is not None and said.found is not None:
+            self._evaluator.is_told(said.found)
         if best is None:
-            return _modelled(self._look, state)
-        said, rank = self._second.said(key) if self._second is not None else None, rank_of(best)
+            return _modelled(self._look, state) if said is None or said.found is None else said.found
+        rank = rank_of(best)
         by_first = _by_first_design(self._evaluator, state) if said is None else said.by_first
         if by_first is not None and by_first >= rank:
             return PassedOver(state, by_first, timed=False)
@@ -162,7 +184,7 @@ class Worth:
                 return PassedOver(state, said.at_best, timed=said.at_best == said.timed)
             if said.timed is not None and said.timed >= rank:
                 return PassedOver(state, said.timed, timed=True)
-        return _modelled(self._look, state)
+        return _modelled(self._look, state) if said is None or said.found is None else said.found
 
 
 def _by_first_design(evaluator: Evaluator, params: Params) -> Rank | None:

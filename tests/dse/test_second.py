@@ -14,14 +14,20 @@ from pathlib import Path
 import pytest
 
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.explaining import looks as looks_module
 from penstock.dse.explaining.looks import Looks, around_of, look_at
 from penstock.dse.explaining.sensitivity import explain
+from penstock.dse.rungs import Bench, Measured, measure_all
+from penstock.dse.rungs.history import FolderHistory
+from penstock.dse.rungs.kinds import RUNGS, simulated
 from penstock.dse.search import descent
 from penstock.dse.search import second as second_module
 from penstock.dse.search.descent import Descended, descend
 from penstock.dse.search.second import SecondProcess, second_process
-from penstock.dse.search.worth import foretell
+from penstock.dse.search.shared import shared
+from penstock.dse.search.worth import foretell, rank_of
+from penstock.dse.space.fitted import SHARE
 from penstock.dse.space.tiling import Params
 from tests.compiler.designs import Dense, build_network
 from tests.fixtures.waiting import wait_until
@@ -103,6 +109,71 @@ def test_what_it_has_said_is_not_modelled_again(watched: Watched, second: Second
     wait_until(lambda: all(second.said(tuple(p[name] for name in sorted(p))) is not None for p in tried))
     assert outcome(descend(other, second=second)) == expected
     assert len(watched.params) < len(tried) / 2
+
+
+def test_what_is_good_enough_comes_whole(second: SecondProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, other = evaluator(), evaluator()
+    setting = alone.space.fitted_setting()
+    expected = alone.assume(setting)
+    at_work(second, other)
+    second.look_at([("better", setting)], {}, NEVER)
+    wait_until(lambda: second.said("better") is not None)
+    second.look_at([("no better", setting)], {}, rank_of(expected))
+    wait_until(lambda: second.said("no better") is not None)
+    better, worse = second.said("better"), second.said("no better")
+    assert better is not None
+    assert worse is not None
+    assert worse.found is None
+    assert better.found is not None
+    assert better.found == expected
+    monkeypatch.setattr(Evaluator, "outlook_of", lambda *_: pytest.fail("it is known"))
+    other.is_told(better.found)
+    assert other.assume(setting) == expected
+
+
+def test_settings_that_are_all_wanted_are_modelled_by_both(second: SecondProcess) -> None:
+    alone, other = evaluator(), evaluator()
+    simple, shares = alone.space.fitted_setting(), alone.space.choices[SHARE]
+    settings = [{**simple, SHARE: share} for share in shares]
+    assert len(settings) > 3
+    at_work(second, other)
+    told = list[Params]()
+    for params in shared(other, settings, second):
+        if not told:
+            told.append(params)
+            wait_until(lambda: second.said(tuple(sorted(settings[-1].items()))) is not None)
+        assert other.assume(params) == alone.assume(params)
+    assert list(shared(other, settings, None)) == settings
+
+
+def test_it_simulates_the_next_design_while_this_process_simulates_one(
+    second: SecondProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    here, other = evaluator(), evaluator()
+    candidates = [here.assume({**here.space.fitted_setting(), SHARE: share}) for share in (100, 40, 14, 5)]
+    expected = measure_all(here, candidates, "simulated", Bench(history=FolderHistory(tmp_path / "alone")))
+    at_work(second, other)
+    by_itself = list[Evaluation]()
+
+    def simulate(asked: Evaluator, one: Evaluation, bench: Bench) -> Measured:
+        wait_until(lambda: second.answer(len(by_itself)) is not None)
+        by_itself.append(one)
+        return simulated(asked, one, bench)
+
+    monkeypatch.setitem(RUNGS, "simulated", simulate)
+    found = measure_all(other, candidates, "simulated", Bench(history=FolderHistory(tmp_path), elsewhere=second))
+    assert found == expected
+    assert len(by_itself) == len(candidates) / 2
+
+
+def test_designs_are_simulated_here_where_it_has_died(second: SecondProcess, tmp_path: Path) -> None:
+    here = evaluator()
+    candidates = [here.assume({**here.space.fitted_setting(), SHARE: share}) for share in (100, 40)]
+    expected = measure_all(here, candidates, "simulated", Bench(history=FolderHistory(tmp_path / "alone")))
+    at_work(second, here)
+    os.kill(second.pid, signal.SIGKILL)
+    bench = Bench(history=FolderHistory(tmp_path), elsewhere=second)
+    assert measure_all(here, candidates, "simulated", bench) == expected
 
 
 def test_a_choice_is_explained_by_what_it_looked_at_ahead(
