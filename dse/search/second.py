@@ -30,8 +30,8 @@ from penstock.dse.support.processors import processors
 
 Rank = tuple[float, ...]
 _MODULE = "penstock.dse.search.second_main"
-_GONE = (OSError, EOFError, pickle.UnpicklingError, zlib.error)
-"""How a connection answers whose other end has died, perhaps in the middle of an answer."""
+_GONE = (OSError, EOFError, pickle.UnpicklingError, zlib.error, AttributeError, ImportError)
+"""How a connection answers whose other end has died, perhaps in the middle of an answer, or is of another release."""
 
 
 @dataclass(frozen=True)
