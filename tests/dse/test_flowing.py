@@ -152,7 +152,7 @@ def test_a_cache_is_taken_in_as_its_rows_come() -> None:
     turned = {f"{WALK}.attn.bmm": "0", f"{WALK}.attn.bmm_2": "0"}
     bits: list[int] = []
     for way in (walks, {**walks, **turned}):
-        found = evaluator.evaluate({**setting, **way, IN_TURN: True, "limit_share": 20})
+        found = evaluator.evaluate({**setting, **way, IN_TURN: True, "limit_share": 14})
         channels = evaluator.assembler.network(found.design).channels.values()
         blocks = [c for c in channels if c.kind == "block" and "concat" in c.name]
         bits.append(sum(c.bits * c.words * c.depth for c in blocks))
