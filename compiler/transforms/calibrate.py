@@ -26,6 +26,7 @@ from penstock.compiler.transforms.resize_dims import at_lengths
 _FAR_BELOW = 20.0
 _MOST_KEPT = 1 << 16
 _UNLIKE = 16.0
+_GROWN = 4.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,14 @@ class Spread:
     def uneven_rows(self) -> bool:
         """Whether a row is so far below the others, as a class token is, that eight bits leave it seven levels."""
         return 0.0 < self.smallest_row * _UNLIKE < self.largest
+
+    @property
+    def grown(self) -> bool:
+        """Whether a row is so far below the others that eight bits add three per cent and more to it.
+
+        What layers hand on to each other is added to in each, and what one adds to it too.
+        """
+        return 0.0 < self.smallest_row * _GROWN < self.largest
 
     @property
     def largest(self) -> float:

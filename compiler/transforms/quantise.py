@@ -22,7 +22,7 @@ from xdsl.ir import SSAValue
 
 from penstock.compiler.program import Port, Quantisation, Signature
 from penstock.compiler.transforms.answer_twice import answer_twice, handed_on
-from penstock.compiler.transforms.calibrate import measure_spreads, not_finite
+from penstock.compiler.transforms.calibrate import Spread, measure_spreads, not_finite
 from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
 from penstock.compiler.transforms.find_masks import find_masks
 from penstock.compiler.transforms.find_norm_rows import find_norm_rows
@@ -50,7 +50,7 @@ def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
     """Rewrites the function, and says how the integers of each new value stand for the old one's numbers."""
     program = editor.snapshot()
     spreads = measure_spreads(program)
-    rows = find_norm_rows(editor, {value for value, spread in spreads.items() if spread.uneven_rows})
+    rows = find_norm_rows(editor, {value for value, spread in spreads.items() if _is_uneven(editor, value, spread)})
     exact = {editor.name(value) for value in rows if editor.is_input(value)}
     rows |= {value for value, name in handed_on(editor).items() if name in exact}
     fed = answer_twice(editor, exact)
@@ -82,6 +82,11 @@ def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
         tuple(_input_port(p, state.codes[ports[p.name]]) for p in editor.signature.inputs), outputs
     )
     return state
+
+
+def _is_uneven(editor: Editor, value: SSAValue, spread: Spread) -> bool:
+    handed = editor.program.layers is not None and editor.is_input(value)
+    return spread.grown if handed else spread.uneven_rows
 
 
 def _share_state(editor: Editor, ranges: dict[SSAValue, float]) -> None:
