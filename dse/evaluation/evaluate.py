@@ -36,6 +36,7 @@ from penstock.dse.fifo import (
     single_blocks_between_inputs,
     size_design,
     slower_tasks,
+    two_slots,
 )
 from penstock.dse.memory import allocate_whole, memory_luts
 from penstock.dse.memory.items import WHOLE_CHIP
@@ -324,7 +325,9 @@ class Evaluator:
             return evaluation
         if not (self.goal.sizes_for_one or self.program.lengths):
             depths |= single_blocks_between_inputs(made, self.platform, self.clock_mhz, depths)
-        again = self._with_times(self._model(evaluation.design.with_fifo_depths(depths), {}))
+        again = self._timed(self._model(evaluation.design.with_fifo_depths(depths), {}))
+        if again is None or again.stops:  # single slots in a circle, which runs; what says its times does not see that
+            again = self._with_times(self._model(evaluation.design.with_fifo_depths(two_slots(depths, kept)), {}))
         equalised = None if normal is None else Equalised(found.bits, found.latency, normal.bits, normal.latency)
         return replace(again, params=evaluation.params, sizing_note=note, equalised=equalised)
 

@@ -22,6 +22,7 @@ from penstock.dse.fifo.of_design import DesignSizing, runs_through, size_design
 from penstock.dse.fifo.one_block import single_blocks_between_inputs
 from penstock.dse.fifo.periodic import periodic_depths
 from penstock.dse.fifo.shrinking import Shrunk, shrink
+from penstock.dse.fifo.single_slots import two_slots
 from penstock.dse.fifo.size import Sizing, size_fifos
 
 __all__ = [
@@ -53,4 +54,5 @@ __all__ = [
     "size_fifos",
     "slower_tasks",
     "total_bits",
+    "two_slots",
 ]

@@ -36,6 +36,11 @@ def with_single_slots(
     return {**depths, **as_singles(wide, lambda singles: measure({**depths, **singles}).within(allowed), exhausted)}
 
 
+def two_slots(depths: Mapping[str, int], kept: Collection[str]) -> dict[str, int]:
+    """The same depths with no single slots but those that are to be kept."""
+    return {name: depth if name in kept else max(depth, LEAST_DEPTH) for name, depth in depths.items()}
+
+
 def as_singles(
     names: Sequence[str], hold: Callable[[Mapping[str, int]], bool], exhausted: Callable[[], bool]
 ) -> dict[str, int]:
