@@ -57,6 +57,11 @@ def test_streams_equal_the_text(name: str) -> None:
     assert compared.equal
 
 
+def test_fifos_in_circles_that_run_with_one_slot_have_two_where_times_cannot_be_said_otherwise() -> None:
+    depths = lowered_of(program_of("smith_waterman")).design.fifo_depths
+    assert min(depths.values()) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWERS)
 def test_hardware_equals_the_text_and_takes_the_simulated_cycles(name: str, tmp_path: Path) -> None:
