@@ -243,13 +243,18 @@ def _tensors(module: nn.Module) -> list[torch.Tensor]:
 
 @contextmanager
 def calls_replaced(layers: RepeatedLayers, call_layer: Any) -> Generator[None]:
-    """While it lasts each layer's forward is `call_layer(tensors, number)`, which gives its output tensors."""
+    """While it lasts each layer's forward is `call_layer(tensors, number)`, which gives its output tensors.
+
+    Behind the tensors that it took come those that it is given now where it took none, as a mask of nothing but ones.
+    """
     for number, (module, call) in enumerate(zip(layers.modules, layers.calls, strict=True)):
 
         def forward(*args: Any, number: int = number, call: LayerCall = call, **kwargs: Any) -> Any:
             leaves = pytree.tree_leaves((args, kwargs))
-            given = [x for x in leaves if isinstance(x, torch.Tensor)]
-            made = iter(call_layer(given, number))
+            tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
+            given = [x for x, own in zip(leaves, call.others, strict=False) if own is _TENSOR]
+            more = [x for x in tensors if not any(x is one for one in given)]
+            made = iter(call_layer([*given, *more] if len(leaves) == len(call.others) else tensors, number))
             return pytree.tree_unflatten([None if x is None else next(made) for x in call.outputs], call.answer)
 
         module.forward = forward

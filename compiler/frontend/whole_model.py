@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from penstock.compiler.arrays import Array
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.export import export
 from penstock.compiler.frontend.lift import numbers_of, refuse_mutation, state_value
 from penstock.compiler.frontend.loaded import LoadedModel
@@ -54,10 +56,10 @@ def whole_of(model: LoadedModel, layers: RepeatedLayers) -> Whole:
     finally:
         _KNOWN.pop()
     refuse_mutation(program, model)
-    return _document(program, model)
+    return _document(program, model, layers)
 
 
-def _document(program: ExportedProgram, model: LoadedModel) -> Whole:
+def _document(program: ExportedProgram, model: LoadedModel, layers: RepeatedLayers) -> Whole:
     signature = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
     placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
     inputs = [n for n in placeholders if signature[n.name].target is None]
@@ -67,7 +69,7 @@ def _document(program: ExportedProgram, model: LoadedModel) -> Whole:
     nodes: list[dict[str, Any]] = []
     for node in program.graph.nodes:
         if node.op == "call_function":
-            nodes.append(_call(node) if node.target is torch.ops.penstock.layer.default else
+            nodes.append(_call(node, inputs, model, layers) if node.target is torch.ops.penstock.layer.default else
                          document_of(node, "stands around the layers", _name, model))  # fmt: skip
     (output,) = (n for n in program.graph.nodes if n.op == "output")
     results: list[Node] = list(output.args[0])
@@ -87,8 +89,31 @@ def _name(node: Node) -> str:
     return node.name
 
 
-def _call(node: Node) -> dict[str, Any]:
+def _call(node: Node, inputs: Collection[Node], model: LoadedModel, layers: RepeatedLayers) -> dict[str, Any]:
     tensors, number = node.args
     assert isinstance(tensors, list | tuple)
-    given = [{"value": x.name} for x in tensors if isinstance(x, Node)]
-    return {"name": node.name, "op": LAYER, "number": number, "args": given, "layer": origin_of(node).path}
+    assert isinstance(number, int)
+    given = [x for x in tensors if isinstance(x, Node)]
+    taken = len(layers.calls[number].tensors)
+    if any(_follows_from(x, inputs) for x in given[taken:]):
+        raise PenstockError(
+            code="layers-differ", where=model.reference,
+            what=f"layer {layers.names[number]!r} is given a tensor that it was not given on the example inputs",
+            limit="what a layer takes does not depend on the numbers in the model's inputs",
+            hint="give example inputs with which it is given that, as a mask that leaves something out",
+        )  # fmt: skip
+    called = [{"value": x.name} for x in given[:taken]]
+    return {"name": node.name, "op": LAYER, "number": number, "args": called, "layer": origin_of(node).path}
+
+
+def _follows_from(node: Node, inputs: Collection[Node]) -> bool:
+    """Whether a value follows from the model's inputs, whichever operations lie between."""
+    seen, left = set[Node](), [node]
+    while left:
+        one = left.pop()
+        if one in inputs:
+            return True
+        if one not in seen:
+            seen.add(one)
+            left += one.all_input_nodes
+    return False

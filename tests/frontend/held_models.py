@@ -170,6 +170,30 @@ def summed() -> Model:
     return _made(lambda: nn.Sequential(*(Summed() for _ in range(4))), x)
 
 
+class Traced(nn.Module):
+    """Gives its blocks a tensor only where it is traced, as libraries do with a mask that they see is of ones."""
+
+    def __init__(self, of_input: bool) -> None:
+        super().__init__()
+        self.blocks, self.of_input = nn.ModuleList(Residual() for _ in range(3)), of_input
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scale = None
+        if torch.compiler.is_compiling():
+            scale = (x.abs() + 1).sign() if self.of_input else torch.ones(x.shape)
+        for block in self.blocks:
+            x = block(x, scale)
+        return x
+
+
+def traced() -> Model:
+    return _made(lambda: Traced(False), torch.linspace(-1, 1, 16).view(2, WIDTH))
+
+
+def traced_of_input() -> Model:
+    return _made(lambda: Traced(True), torch.linspace(-1, 1, 16).view(2, WIDTH))
+
+
 class Twice(nn.Module):
     """Its layers cannot share: the first is called again."""
 

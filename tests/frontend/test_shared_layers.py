@@ -14,12 +14,13 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.frontend.context import make_context
-from penstock.compiler.interpreter.calls import run_calls
+from penstock.compiler.interpreter.calls import example_calls, run_calls
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.program import Program
 from penstock.compiler.reference import LayersReference, parse_reference
 from penstock.compiler.saved_program import load_checked
+from penstock.services.jobs.foretelling import run_quantised
 from tests.frontend import held_models
 
 MODELS = Path(__file__).with_name("held_models.py")
@@ -51,6 +52,7 @@ def test_each_layer_answers_as_pytorch_does_with_its_own_weights_as_inputs(tmp_p
         ("running#", "no-layers", "nothing repeats in the model"),
         ("shapes#", "no-layers", "nothing repeats"),
         ("twice#blocks", "layers-differ", "layer 'blocks.0' cannot be a call .* calls it 2 times"),
+        ("traced_of_input#", "layers-differ", "is given a tensor that it was not given on the example inputs"),
         ("unlike#", "layers-differ", "layer '1' cannot be a call .* gives other answers"),
     ],
 )
@@ -58,6 +60,14 @@ def test_what_cannot_share_is_named(reference: str, code: str, said: str) -> Non
     with pytest.raises(PenstockError, match=said) as refused:
         import_model(f"{MODELS}:{reference}")
     assert refused.value.code == code
+
+
+def test_what_a_layer_is_given_only_in_a_trace_is_no_input_of_it() -> None:
+    program = prepare(import_model(f"{MODELS}:traced#"), "w8a8")
+    module, (x,) = held_models.traced()
+    (found,) = run_calls(program, example_calls(program), lambda one, given: run_quantised(one, [given])[0])
+    with torch.no_grad():
+        np.testing.assert_allclose(found[0], module(x).numpy(), rtol=0, atol=0.05)
 
 
 @pytest.mark.parametrize("reference", ["residuals#", "decoder#"])
