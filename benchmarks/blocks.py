@@ -12,10 +12,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from benchmarks.kept_rows import keep_row, kept_rows
-from benchmarks.quantised import quantised
 from benchmarks.registry import Figures, Value
 from benchmarks.searched import Searched
 from penstock.compiler.errors import PenstockError
+from penstock.services.jobs.model import load_program
 
 FAMILIES = ("gpt2", "llama", "qwen", "gemma")
 PREFILLS, CACHES = (32, 128), (32, 64, 128, 256, 512, 1024)
@@ -85,7 +85,7 @@ def _tried(case: BlockCase) -> Mapping[str, Value]:
 
 
 def _row(case: BlockCase) -> Mapping[str, Value]:
-    program = quantised(case.reference)
+    program = load_program(case.reference, "w8a8")
     found = Searched.of(program)
     space, evaluate = found.evaluator.space, found.evaluator.evaluate
     usual = [evaluate(setting) for setting in (*space.paced_settings(), space.fitted_setting()) if setting]

@@ -27,7 +27,6 @@ from tempfile import TemporaryDirectory
 from benchmarks.kernel_designs import CNN_BLOCKS, PLATFORM, Workload
 from benchmarks.kernels import rival_row
 from benchmarks.published import Published, rivals
-from benchmarks.quantised import quantised
 from benchmarks.registry import Figures, Value
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.errors import PenstockError
@@ -39,6 +38,7 @@ from penstock.dse.rungs.history import FolderHistory
 from penstock.dse.search.explore import explore
 from penstock.dse.search.second import SecondProcess, second_process
 from penstock.profiling.simulated import outlook_of
+from penstock.services.jobs.model import load_program
 
 MOST_EVENTS = 100_000_000
 """The best designs are simulated with several frames, back to back, where so many events are enough for each."""
@@ -106,7 +106,7 @@ def _row(network: Network) -> Mapping[str, Value]:
     }  # fmt: skip
     began, cpu_began = time.perf_counter(), _processor_seconds()
     with second_process(wanted=True) as second:
-        program = quantised(network.model)
+        program = load_program(network.model, "w8a8")
         goal = Goal.of(("throughput",), [] if network.dsp is None else [f"dsp<={network.dsp}"])
         evaluator = Evaluator.create(program, network.platform, clock_mhz=network.clock_mhz, quantize="w8a8", goal=goal)
         try:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchmarks.quantised import quantised
 from benchmarks.registry import Value
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
@@ -21,6 +20,7 @@ from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.search.explore import explore
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import outlook_of
+from penstock.services.jobs.model import load_program
 
 MOST_EVENTS = 100_000_000
 """A run of more takes minutes to simulate: its FIFOs stay as the search had them, and the row says `modelled`."""
@@ -48,7 +48,7 @@ CNNS = (
 
 def row_of(network: Cnn) -> Mapping[str, Value]:
     began = time.process_time()
-    program = quantised(network.model)
+    program = load_program(network.model, "w8a8")
     goal = Goal.of(("throughput",), [] if network.dsp is None else [f"dsp<={network.dsp}"])
     evaluator = Evaluator.create(program, network.platform, quantize="w8a8", goal=goal)
     try:

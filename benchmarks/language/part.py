@@ -107,12 +107,12 @@ def row_of(name: str) -> Mapping[str, Value]:
     model = model_of(name)
     if name.startswith("compile/"):
         return {"evidence": WALL_CLOCK, **compile_block(model)}
-    from benchmarks.quantised import quantised
     from benchmarks.searched import TRIALS, Searched  # after the compile rows: it loads the whole search
     from penstock.compiler.feeds import feeds_of
+    from penstock.services.jobs.model import load_program
 
     began = time.process_time()
-    program = quantised(model, QUANTISED)
+    program = load_program(model, QUANTISED)
     trials = FEW if name.startswith(("memory/", "prefill/")) else TRIALS
     objectives = FEW_BITS if name.startswith("memory/") else ()
     found = Searched.of(program, QUANTISED, trials, limits_of(name), objectives)

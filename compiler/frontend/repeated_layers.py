@@ -251,10 +251,11 @@ def calls_replaced(layers: RepeatedLayers, call_layer: Any) -> Generator[None]:
 
         def forward(*args: Any, number: int = number, call: LayerCall = call, **kwargs: Any) -> Any:
             leaves = pytree.tree_leaves((args, kwargs))
-            tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
-            given = [x for x, own in zip(leaves, call.others, strict=False) if own is _TENSOR]
-            more = [x for x in tensors if not any(x is one for one in given)]
-            made = iter(call_layer([*given, *more] if len(leaves) == len(call.others) else tensors, number))
+            taken = [own is _TENSOR for own in call.others]
+            if len(leaves) != len(taken):
+                taken = [True] * len(leaves)
+            sides = [[x for x, own in zip(leaves, taken, strict=True) if own is side] for side in (True, False)]
+            made = iter(call_layer([x for side in sides for x in side if isinstance(x, torch.Tensor)], number))
             return pytree.tree_unflatten([None if x is None else next(made) for x in call.outputs], call.answer)
 
         module.forward = forward

@@ -17,6 +17,7 @@ from torch.fx import Node
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.export import export
+from penstock.compiler.frontend.host_regions import reach
 from penstock.compiler.frontend.lift import numbers_of, refuse_mutation, state_value
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.origins import origin_of
@@ -95,25 +96,12 @@ def _call(node: Node, inputs: Collection[Node], model: LoadedModel, layers: Repe
     assert isinstance(number, int)
     given = [x for x in tensors if isinstance(x, Node)]
     taken = len(layers.calls[number].tensors)
-    if any(_follows_from(x, inputs) for x in given[taken:]):
+    if len(given) < taken or not reach(given[taken:], lambda n: n.all_input_nodes).isdisjoint(inputs):
         raise PenstockError(
             code="layers-differ", where=model.reference,
-            what=f"layer {layers.names[number]!r} is given a tensor that it was not given on the example inputs",
+            what=f"layer {layers.names[number]!r} is not given the tensors that it was given on the example inputs",
             limit="what a layer takes does not depend on the numbers in the model's inputs",
             hint="give example inputs with which it is given that, as a mask that leaves something out",
         )  # fmt: skip
     called = [{"value": x.name} for x in given[:taken]]
     return {"name": node.name, "op": LAYER, "number": number, "args": called, "layer": origin_of(node).path}
-
-
-def _follows_from(node: Node, inputs: Collection[Node]) -> bool:
-    """Whether a value follows from the model's inputs, whichever operations lie between."""
-    seen, left = set[Node](), [node]
-    while left:
-        one = left.pop()
-        if one in inputs:
-            return True
-        if one not in seen:
-            seen.add(one)
-            left += one.all_input_nodes
-    return False

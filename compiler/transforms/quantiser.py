@@ -49,7 +49,8 @@ class Quantiser:
     uneven: set[SSAValue] = field(default_factory=set[SSAValue])
     """Old values that one scale would leave too few levels for most of their numbers."""
     norm_rows: set[SSAValue] = field(default_factory=set[SSAValue])
-    """Old values with rows far below the others that a norm makes like the others again (`find_norm_rows`)."""
+    """Old values with rows far below the others that a norm makes like the others again, and what is handed on with
+    them: they stay f32 (`find_norm_rows`)."""
     weight_bits: int = 8
     fed: set[SSAValue] = field(default_factory=set[SSAValue])
     """Old values that leave for the next call alone, whose input's integers they have."""

@@ -33,14 +33,15 @@ class Remembered:
 
     def tell(self, found: Evaluation) -> None:
         """Another process modelled a setting, in full."""
-        self._told[_key(found.params)] = found
+        self._told[setting_key(found.params)] = found
         if len(self._told) > _MOST:
             self._told.popitem(last=False)
 
     def told(self, params: Params) -> Evaluation | None:
-        found = self._told.get(_key(params))
+        found = self._told.get(setting_key(params))
         return None if found is None else replace(found, params=dict(params))
 
 
-def _key(params: Params) -> Hashable:
+def setting_key(params: Params) -> Hashable:
+    """The same for the same parameters, in whatever order."""
     return tuple(sorted(params.items()))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.remembered import setting_key
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.worth import ANY
-from penstock.dse.space.tiling import Params, Value
+from penstock.dse.space.tiling import Value
 
 
 def shared(
@@ -19,14 +20,10 @@ def shared(
         return
     second.work_for(evaluator)
     if second.takes_more:
-        each = list({_key(params): params for params in settings}.items())
+        each = list({setting_key(params): params for params in settings}.items())
         second.look_at(each[: len(each) // 2 : -1], {}, ANY)
     for params in settings:
-        said = second.said(_key(params))
+        said = second.said(setting_key(params))
         if said is not None and said.found is not None:
             evaluator.is_told(said.found)
         yield params
-
-
-def _key(params: Params) -> Hashable:
-    return tuple(sorted(params.items()))

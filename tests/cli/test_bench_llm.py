@@ -10,13 +10,12 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks import llm
-from benchmarks.language import page, rows
+from benchmarks.language import page, part, rows
 from benchmarks.language.cards import cut, exchange_ms, transfer_ms
 from benchmarks.language.part import TEXTS as OWN_TEXTS
 from benchmarks.language.part import names
 from benchmarks.language.published import TEXTS
 from benchmarks.language.whole import LAYERS, START_US, text_row
-from benchmarks.quantised import quantised
 from penstock.compiler.errors import PenstockError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,7 +107,7 @@ def test_a_row_that_fails_is_a_row_with_its_reason(monkeypatch: pytest.MonkeyPat
     assert len(ran) == 4
 
 
-def test_a_model_that_eight_bits_spoil_makes_no_row(tmp_path: Path) -> None:
+def test_a_model_that_eight_bits_spoil_makes_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As no user gets a design of it: its answers would be worth nothing, however fast they came."""
     model = tmp_path / "unlike.py"
     model.write_text(
@@ -121,8 +120,9 @@ def test_a_model_that_eight_bits_spoil_makes_no_row(tmp_path: Path) -> None:
         "        last.weight[:, 0] = 0\n"
         "    return torch.nn.Sequential(first, torch.nn.Tanhshrink(), last).eval(), (torch.ones(1, 8),)\n"
     )
+    monkeypatch.setattr(part, "model_of", lambda _: f"{model}:model")
     with pytest.raises(PenstockError) as refused:
-        quantised(f"{model}:model")
+        part.row_of("layer/64")
     assert refused.value.code == "eight-bits-too-few"
 
 

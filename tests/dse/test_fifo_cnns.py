@@ -59,7 +59,7 @@ def test_a_network_that_fits_at_no_setting_is_a_row_that_says_so(
     def explored(*_: object) -> None:
         raise PenstockError(code="nothing-fits", what="none", where="", limit="3.5 times the bram18", hint="")
 
-    monkeypatch.setattr(fifo_cnns, "quantised", lambda _: designed[0].program)
+    monkeypatch.setattr(fifo_cnns, "load_program", lambda *_: designed[0].program)
     monkeypatch.setattr(fifo_cnns, "explore", explored)
     found = fifo.run("cnn/resnet8")
     assert (found.rows[0]["bytes_fifo"], found.rows[0]["note"]) == (None, "3.5 times the bram18")
@@ -72,7 +72,7 @@ def test_a_row_sizes_what_its_search_found(
 ) -> None:
     """No FIFO is deeper than before, and a run too long to simulate keeps its depths and says so."""
     evaluator, found = designed
-    monkeypatch.setattr(fifo_cnns, "quantised", lambda _: None)
+    monkeypatch.setattr(fifo_cnns, "load_program", lambda *_: None)
     monkeypatch.setattr(Evaluator, "create", staticmethod(lambda *_, **__: evaluator))
     best = type("Best", (), {"evaluation": found})()
     monkeypatch.setattr(fifo_cnns, "explore", lambda *_: type("Explored", (), {"best": best})())

@@ -52,7 +52,7 @@ def test_each_layer_answers_as_pytorch_does_with_its_own_weights_as_inputs(tmp_p
         ("running#", "no-layers", "nothing repeats in the model"),
         ("shapes#", "no-layers", "nothing repeats"),
         ("twice#blocks", "layers-differ", "layer 'blocks.0' cannot be a call .* calls it 2 times"),
-        ("traced_of_input#", "layers-differ", "is given a tensor that it was not given on the example inputs"),
+        ("traced_of_input#", "layers-differ", "is not given the tensors that it was given on the example inputs"),
         ("unlike#", "layers-differ", "layer '1' cannot be a call .* gives other answers"),
     ],
 )
