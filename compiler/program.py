@@ -94,8 +94,10 @@ class Program:
     signature: Signature
     samples: Samples | None = None
     evaluation: EvaluationSet | None = None
-    calibration: Array | None = None
-    """Typical inputs of a model with one input, one row an example: activation ranges are measured on them."""
+    calibration: tuple[Array, ...] = ()
+    """Typical inputs of so many calls, of each input an array with a call a row: activation ranges are measured on
+    them. They are the whole model's where layers share the accelerator, or where it keeps state, whose own inputs are
+    not among them."""
     host: HostParts | None = None
     """What of the model runs on the host, around the accelerator. Module, signature and samples are then those of the
     accelerator; the evaluation's inputs and outputs are the whole model's."""
@@ -196,8 +198,9 @@ class Program:
             arrays = {"name": np.array(e.name), "inputs": e.inputs, "labels": e.labels, "outputs": e.outputs}
             _save_arrays(folder / "evaluation.npz", arrays)
 
-        if self.calibration is not None:
-            _save_arrays(folder / "calibration.npz", {"inputs": self.calibration})
+        if self.calibration:
+            rows = {f"inputs_{i}": array for i, array in enumerate(self.calibration)}
+            _save_arrays(folder / "calibration.npz", rows)
         if self.host is not None:
             self.host.save(folder / "host")
         if self.layers is not None:
@@ -229,9 +232,10 @@ class Program:
         if (folder / "evaluation.npz").exists():
             a = _load_arrays(folder / "evaluation.npz")
             evaluation = EvaluationSet(str(a["name"]), a["inputs"], a["labels"], a["outputs"])
-        calibration = None
+        calibration: tuple[Array, ...] = ()
         if (folder / "calibration.npz").exists():
-            calibration = _load_arrays(folder / "calibration.npz")["inputs"]
+            arrays = _load_arrays(folder / "calibration.npz")
+            calibration = tuple(arrays[k] for k in sorted(arrays, key=_index))
         states, initial = load_states(folder / "states") if (folder / "states").is_dir() else ((), dict[str, Array]())
         arrays = _load_arrays(folder / "params.npz")
         params = {name: arrays[name] for name in document["params"]}

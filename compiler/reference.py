@@ -5,7 +5,8 @@
 `hf:gpt2?n_layer=2`, `timm:mixer_s32_224?img_size=32`, `torchvision:resnet18`, `torch.nn:LSTM?input_size=8`.
 With `#path.of.layers` behind it the layers there share one accelerator; with `#program.py` those that a task program
 says that it implements. PyTorch modules take `weights=` (a file of
-safetensors, or a folder of them) and `prefix=`: `file.py:function?weights=model.safetensors`.
+safetensors, or a folder of them) and `prefix=`: `file.py:function?weights=model.safetensors`. These and ONNX files
+take `calibration=` (a file of typical inputs): `file.onnx?batch=1&calibration=inputs.npz`.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ _INSTALL = {
 }
 WEIGHTS = ("weights", "prefix")
 """Options of every PyTorch module: a safetensors file or a folder of them, and what stands before its names there."""
+CALIBRATION = "calibration"
+"""Option of every model that PyTorch runs: a file with typical inputs, .npz or .npy."""
+BESIDE = (*WEIGHTS, CALIBRATION)
 LAYERS = re.compile(r"(\w+(\.\w+)*)?", re.ASCII)
 """A module's path, or nothing."""
 PROGRAM = re.compile(r"[^#?]*\.py(:\w+)?(\?[^#]*)?")
@@ -56,7 +60,7 @@ def _query(options: Sequence[tuple[str, object]]) -> str:
 
 @dataclass(frozen=True)
 class FileReference:
-    """`options` are those in `WEIGHTS`; lengths that each call says are the function's own parameters."""
+    """`options` are those in `BESIDE`; lengths that each call says are the function's own parameters."""
 
     path: Path
     function: str
@@ -120,13 +124,15 @@ class OnnxReference:
 
     path: Path
     dims: tuple[tuple[str, int], ...] = ()
+    calibration: str = ""
 
     @property
     def name(self) -> str:
         return self.path.stem
 
     def __str__(self) -> str:
-        return f"{self.path}{_query(self.dims)}"
+        typical = ((CALIBRATION, self.calibration),) if self.calibration else ()
+        return f"{self.path}{_query((*self.dims, *typical))}"
 
 
 @dataclass(frozen=True)
@@ -171,6 +177,9 @@ class ImplementedReference:
         return f"{self.model}#{self.program}"
 
 
+WholeReference = FileReference | LibraryReference | OnnxReference | ZooReference
+"""Models that PyTorch runs, all of each."""
+
 ModelReference = (
     FileReference
     | ImplementedReference
@@ -186,6 +195,14 @@ ModelReference = (
 def around(reference: ModelReference) -> ModelReference:
     """The whole model, of a reference that says of some of its layers how they are computed."""
     return reference.model if isinstance(reference, ImplementedReference | LayersReference) else reference
+
+
+def without_calibration(reference: WholeReference) -> tuple[WholeReference, str]:
+    """The same model without typical inputs, and the file that these are in."""
+    if isinstance(reference, OnnxReference):
+        return replace(reference, calibration=""), reference.calibration
+    options = tuple(one for one in reference.options if one[0] != CALIBRATION)
+    return replace(reference, options=options), dict(reference.options).get(CALIBRATION, "")
 
 
 def check_file(path: Path) -> None:
@@ -219,12 +236,14 @@ def parse_reference(text: str) -> ModelReference:
         return _library_reference(library, rest, text)
     file, mark, query = text.rpartition(".onnx?") if ".onnx?" in text else (text, "", "")
     if mark:
-        return OnnxReference(Path(file + ".onnx"), _sizes(query, text))
+        options = _options(query, text)
+        sizes = tuple(one for one in options if one[0] != CALIBRATION)
+        return OnnxReference(Path(file + ".onnx"), _sizes(sizes, text), dict(options).get(CALIBRATION, ""))
     if text.endswith(".onnx"):
         return OnnxReference(Path(text))
     if text.endswith(".mlir"):
         return LinalgReference(Path(text))
-    if (python := _python_with_weights(text)) is not None:
+    if (python := _python_with_files(text)) is not None:
         return python
     if text.startswith(TASKS) or ".py?" in text or text.endswith(".py") or _ASKED.search(text):
         return _task_reference(text)
@@ -268,13 +287,13 @@ def _with_layers(whole: str, text: str) -> FileReference | ZooReference | Librar
     )  # fmt: skip
 
 
-def _python_with_weights(text: str) -> FileReference | None:
-    """`file.py:function?weights=FILE`; other options are constants of a task program."""
+def _python_with_files(text: str) -> FileReference | None:
+    """`file.py:function?weights=FILE&calibration=FILE`; other options are constants of a task program."""
     place, _, query = text.partition("?")
     path, colon, function = place.rpartition(":")
     named = bool(colon) and path.endswith(".py") and function.isidentifier() and not text.startswith(TASKS)
     options = _options(query, text) if named and query else ()
-    if "weights" not in dict(options) or any(key not in WEIGHTS for key, _ in options):
+    if not {"weights", CALIBRATION} & set(dict(options)) or any(key not in BESIDE for key, _ in options):
         return None
     return FileReference(Path(path), function, options)
 
@@ -304,9 +323,8 @@ def _library_reference(library: str, rest: str, text: str) -> LibraryReference:
     return LibraryReference(library, model, _options(query, text) if mark and query else ())
 
 
-def _sizes(query: str, text: str) -> tuple[tuple[str, int], ...]:
+def _sizes(options: Sequence[tuple[str, str]], text: str) -> tuple[tuple[str, int], ...]:
     """Sizes of dims; at most nine digits, which is more than any limit."""
-    options = _options(query, text)
     for name, value in options:
         if not value.isdecimal() or not 0 < len(value) < 10:
             raise PenstockError(

@@ -38,7 +38,10 @@ def in_float32(model: LoadedModel) -> LoadedModel:
                 setattr(part, name, _converted(value))
     kinds = " and ".join(f"{count} as {name}" for name, count in sorted(found.items()))
     note = f"{kinds} of the model's tensors were converted: it runs in float32, and so do PyTorch's answers"
-    return replace(model, module=_in_float32(model.module), example_inputs=inputs, notes=(*model.notes, note))
+    return replace(
+        model, module=_in_float32(model.module), example_inputs=inputs, notes=(*model.notes, note),
+        typical=tuple(_converted(x) for x in model.typical),
+    )  # fmt: skip
 
 
 def check_tensors(model: LoadedModel) -> None:

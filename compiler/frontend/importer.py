@@ -98,6 +98,7 @@ def import_layers(
             _arrays(model.example_inputs),
             _arrays(answers),
         ),
+        calibration=_arrays(model.typical),
     )
     return with_text(whole_program, model, begin)
 
@@ -178,7 +179,7 @@ def _lowered(found: _Exported, begin: SayStage) -> Program:
         signature=_signature(arguments, inputs, found.results, _named(found.names, split)),
         samples=_between(split) if split else samples,
         evaluation=_evaluate(model, samples) if model.evaluation and samples and not turns else None,
-        calibration=_calibration(model, split),
+        calibration=_calibration(found),
         host=split.parts if split else None,
         notes=(*model.notes, *_said_of_turns(turns, model)),
         has_weights=model.has_weights,
@@ -294,25 +295,34 @@ def _port(name: str, value: torch.Tensor) -> Port:
     return Port(name, tuple(value.shape), str(value.dtype).removeprefix("torch."))
 
 
-def _calibration(model: LoadedModel, split: Split | None) -> Array | None:
+def _calibration(found: _Exported) -> tuple[Array, ...]:
     """Typical inputs of the accelerator: with a part before it on the host, what that makes of typical inputs."""
-    rows = None if model.evaluation is None else model.evaluation.calibration
-    if rows is None:
-        return None
-    values = _rows(rows, model)
-    if split is None:
-        return values
-    if len(split.inputs) != 1 or not split.parts.inputs:
-        return None
+    model, split = found.model, found.split
+    rows = _typical_rows(model, len(found.taken))
+    if split is None or found.taken or not rows:
+        return rows
     host = HostGraph(split.parts.graph, split.parts.values)
-    batches = split_rows(values, tuple(model.example_inputs[0].shape), model.reference)
+    if host.turns > 1 or not split.parts.inputs:
+        return ()
     try:
-        return np.stack([host.before([batch])[0][0] for batch in batches])
+        sent = [host.before(list(call))[0] for call in zip(*rows, strict=True)]
+        return tuple(np.stack(one) for one in zip(*sent, strict=True))
     except PackageError as error:
         raise PenstockError(
             code="evaluation-values", what=f"the calibration inputs do not fit: {error.what}", where=model.reference,
             limit=error.hint, hint="give inputs that the model runs on",
         ) from error  # fmt: skip
+
+
+def _typical_rows(model: LoadedModel, states: int) -> tuple[Array, ...]:
+    """Of each input typical numbers, a call a row; before the model's inputs stand what it keeps."""
+    if model.typical:
+        return _arrays(model.typical)
+    rows = None if model.evaluation is None else model.evaluation.calibration
+    if rows is None:
+        return ()
+    like = model.example_inputs[states]
+    return (split_rows(_arrays((rows.to(like.dtype),))[0], tuple(like.shape), model.reference),)
 
 
 def _rows(rows: torch.Tensor, model: LoadedModel) -> Array:

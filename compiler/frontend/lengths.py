@@ -28,6 +28,7 @@ from penstock.compiler.frontend.importer import import_layers, import_loaded, sa
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import load_model
 from penstock.compiler.frontend.sized_documents import AtLess, refused_size, sized_document
+from penstock.compiler.frontend.typical_inputs import cut_to
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.layers import Layers
 from penstock.compiler.lengths import ByLength, Length
@@ -40,6 +41,7 @@ from penstock.compiler.reference import (
     ModelReference,
     TaskReference,
     with_sizes,
+    without_calibration,
 )
 from penstock.compiler.transforms.canonicalise import simplify
 
@@ -110,12 +112,15 @@ class _Source:
         """With the numbers of another: a function may draw new ones each time. Only the first is gone through text."""
         sized = with_sizes(self.reference, sizes)
         assert not isinstance(sized, LinalgReference | TaskReference | ImplementedReference)
-        model = load_model(sized.model if isinstance(sized, LayersReference) else sized, weights=self.weights)
+        whole = sized.model if isinstance(sized, LayersReference) else sized
+        model = load_model(whole if like is None else without_calibration(whole)[0], weights=self.weights)
         if like is not None:
             held = like.module.state_dict()
             same = {name: held[name] for name, value in model.module.state_dict().items()
                     if name in held and held[name].shape == value.shape}  # fmt: skip
             model.module.load_state_dict(same, strict=False)
+        if like is not None:
+            model = cut_to(model, like)
         return replace(model, varies=True, text=None if like else model.text)
 
     def program(self, model: LoadedModel, begin: SayStage = ignore_stage, *, only_first: bool = False) -> Program:

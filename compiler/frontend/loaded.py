@@ -39,6 +39,8 @@ class LoadedModel:
     example_inputs: tuple[torch.Tensor, ...]
     evaluation: LoadedEvaluation | None = None
     text: LoadedText | None = None
+    typical: tuple[torch.Tensor, ...] = ()
+    """Typical inputs of so many calls, of each input a tensor with a call a row: the first is the example."""
     has_weights: bool = True
     """Without them parameters have shapes only: the model can be compiled, not run."""
     notes: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.checkpoints import Checkpoint
 from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel, LoadedText
 from penstock.compiler.frontend.quiet import quiet_torch
+from penstock.compiler.frontend.typical_inputs import with_typical_inputs
 from penstock.compiler.reference import (
     LIBRARIES,
     WEIGHTS,
@@ -33,12 +34,15 @@ from penstock.compiler.reference import (
     ModelReference,
     OnnxReference,
     TaskReference,
+    WholeReference,
     ZooReference,
     check_file,
+    without_calibration,
 )
 
 _RETURNS = "return (module, example_inputs) or (module, example_inputs, evaluation), or text instead of evaluation"
 _EVALUATION_KEYS = {"name", "inputs", "labels"}
+_RANDOM = "Its example inputs are random numbers: for eight bits give typical ones, calibration=FILE (.npz or .npy)."
 _TEXT_KEYS = {"name", "held_out", "calibration"}
 
 
@@ -46,6 +50,15 @@ def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedMode
     """`weights=False` builds the module with shapes only: large models then need neither time nor memory."""
     # text is no PyTorch module, and layers are found in the model that holds them
     assert not isinstance(reference, ImplementedReference | LinalgReference | TaskReference | LayersReference)
+    own, typical = without_calibration(reference)
+    loaded = replace(_load(own, weights), reference=str(reference))
+    if typical and weights:
+        return with_typical_inputs(loaded, Path(typical))
+    trained = isinstance(own, OnnxReference) or (isinstance(own, LibraryReference) and "weights" in dict(own.options))
+    return replace(loaded, notes=(*loaded.notes, *([_RANDOM] if trained else [])))
+
+
+def _load(reference: WholeReference, weights: bool) -> LoadedModel:
     where = str(reference)
     if isinstance(reference, OnnxReference):
         from penstock.compiler.frontend.onnx_graph import load_onnx  # needs the package onnx, which other models do not
@@ -53,7 +66,7 @@ def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedMode
         return load_onnx(reference) if weights else without_weights(load_onnx(reference))
     if not weights:
         with torch.device("meta"):
-            return without_weights(load_model(reference))
+            return without_weights(_load(reference, True))
     with contextlib.redirect_stdout(sys.stderr):  # stdout belongs to Penstock's own output
         fill = _fill(reference)
         if isinstance(reference, FileReference):

@@ -95,7 +95,7 @@ def _sizes(given: Sequence[onnx.ValueInfoProto], reference: OnnxReference) -> tu
     batches: dict[str, str] = {}
     for entry in given:
         for position, dim in enumerate(entry.type.tensor_type.shape.dim):
-            if not dim.HasField("dim_value"):
+            if _is_open(dim):
                 name = _dim_name(entry.name, position, dim)
                 open_dims[name] = f"dim {position} of {entry.name!r}"
                 if position == 0:
@@ -113,6 +113,11 @@ def _sizes(given: Sequence[onnx.ValueInfoProto], reference: OnnxReference) -> tu
         if name not in said
     ]
     return dict.fromkeys(batches, 1) | said, notes
+
+
+def _is_open(dim: onnx.TensorShapeProto.Dimension) -> bool:
+    """Some exporters write -1 for a size that each call says."""
+    return not dim.HasField("dim_value") or dim.dim_value == -1
 
 
 def _dim_name(entry: str, position: int, dim: onnx.TensorShapeProto.Dimension) -> str:
@@ -218,8 +223,8 @@ def _input(entry: onnx.ValueInfoProto, dims: dict[str, int], where: str) -> Onnx
         raise _refused("dynamic-shape", "it has no shape", where, "all shapes are known at compile time", _FIX)
     shape: list[int] = []
     for position, dim in enumerate(kind.shape.dim):
-        size = dim.dim_value if dim.HasField("dim_value") else dims.get(_dim_name(entry.name, position, dim), -1)
-        if not dim.HasField("dim_value") and size < 0:
+        size = dims.get(_dim_name(entry.name, position, dim), -1) if _is_open(dim) else dim.dim_value
+        if _is_open(dim) and size < 0:
             name = f"dim {position} ({dim.dim_param!r})" if dim.dim_param else f"dim {position}"
             fix = f"give it a size: model.onnx?{_dim_name(entry.name, position, dim)}=1, or {_FIX}"
             raise _refused("dynamic-shape", f"{name} is dynamic", where, "all shapes are known at compile time", fix)

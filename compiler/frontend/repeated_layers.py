@@ -84,7 +84,7 @@ class RepeatedLayers:
         """One layer as a model with the example inputs that the whole gives it."""
         call = self.calls[number]
         single = OneLayer(self.modules[number], call).eval()
-        return replace(model, module=single, example_inputs=call.tensors, evaluation=None)
+        return replace(model, module=single, example_inputs=call.tensors, evaluation=None, typical=())
 
 
 def find_layers(model: LoadedModel, path: str) -> tuple[RepeatedLayers, tuple[torch.Tensor, ...]]:

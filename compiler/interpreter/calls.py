@@ -44,6 +44,14 @@ def example_calls(program: Program) -> list[list[Array]]:
     return calls + [list(sample.given) for sample in (program.lengths.samples if program.lengths else ())]
 
 
+def typical_calls(program: Program) -> list[list[Array]]:
+    """Calls with the typical inputs that a model brings, one after the other; else those of `example_calls`."""
+    if program.text is not None or not program.calibration:
+        return example_calls(program)
+    calls = [list(call) for call in zip(*program.calibration, strict=True)]
+    return calls + [list(sample.given) for sample in (program.lengths.samples if program.lengths else ())]
+
+
 def text_calls(tokens: Array, like: Sequence[Array]) -> list[list[Array]]:
     """A call for each token: the token, and where the model takes that its place, formed as the example inputs."""
     pairs = zip(tokens, range(len(tokens)), strict=True)

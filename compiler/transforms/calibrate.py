@@ -6,8 +6,9 @@ the accelerator run in their order, each with its own weights, and the ranges of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -16,17 +17,18 @@ from xdsl.ir import Operation, SSAValue
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.interpreter.calls import example_calls, run_calls
+from penstock.compiler.interpreter.calls import run_calls, typical_calls
 from penstock.compiler.interpreter.linalg import argument_names, main_function, run_many
-from penstock.compiler.interpreter.rows import split_rows
 from penstock.compiler.program import Program
-from penstock.compiler.transforms.editor import layer_of
+from penstock.compiler.transforms.editor import layer_of, shape_of
 from penstock.compiler.transforms.resize_dims import at_lengths
 
 _FAR_BELOW = 20.0
 _MOST_KEPT = 1 << 16
 _UNLIKE = 16.0
 _GROWN = 4.0
+_MOST_AT_ONCE = 1 << 24
+"""Elements of the largest tensor, over the calls that are run side by side."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,38 @@ def _ends(below: Array) -> Array:
     return np.concatenate((below[: _MOST_KEPT // 2], below[-_MOST_KEPT // 2 :]))
 
 
-def measure_spreads(program: Program) -> dict[SSAValue, Spread]:
-    """How large the numbers get of every input, and of every tensor that an operation of the program computes."""
+@dataclass(frozen=True)
+class ChannelSizes:
+    """What the numbers of a tensor's channels were: the largest magnitudes, the sums of squares, how many each had."""
+
+    largest: Array
+    squares: Array
+    count: int
+
+    @property
+    def power(self) -> Array:
+        return self.squares / self.count
+
+    @staticmethod
+    def of(numbers: Array, dim: int) -> ChannelSizes:
+        rows = np.moveaxis(np.asarray(numbers, np.float64), dim, 0)
+        rows = rows.reshape(len(rows), -1)
+        return ChannelSizes(np.max(np.abs(rows), axis=1), np.sum(rows**2, axis=1), rows.shape[1])
+
+    def joined(self, other: ChannelSizes) -> ChannelSizes:
+        largest = np.maximum(self.largest, other.largest)
+        return ChannelSizes(largest, self.squares + other.squares, self.count + other.count)
+
+
+def measure_spreads(
+    program: Program, dims: Mapping[SSAValue, int] | None = None
+) -> tuple[dict[SSAValue, Spread], dict[SSAValue, ChannelSizes]]:
+    """How large the numbers get of every input, and of every tensor that an operation of the program computes.
+
+    Of those in `dims` also how large they get of each channel along that dimension.
+    """
     spreads: dict[SSAValue, Spread] = {}
+    channels: dict[SSAValue, ChannelSizes] = {}
     main = main_function(program)
     arguments = dict(zip((name for name, _ in argument_names(main)), main.body.block.args, strict=True))
 
@@ -123,6 +154,10 @@ def measure_spreads(program: Program) -> dict[SSAValue, Spread]:
             raise not_finite(program.name, layer)
         found = Spread.of(numbers, layer)
         spreads[value] = spreads[value].joined(found) if value in spreads else found
+        dim = None if dims is None else dims.get(value)
+        if dim is not None and numbers.shape[dim - len(shape_of(value))] == shape_of(value)[dim]:
+            sizes = ChannelSizes.of(numbers, dim - len(shape_of(value)))
+            channels[value] = channels[value].joined(sizes) if value in channels else sizes
 
     def run_observed(one: Program, inputs: Sequence[Array]) -> list[Array]:
         """With a leading axis of runs."""
@@ -130,10 +165,10 @@ def measure_spreads(program: Program) -> dict[SSAValue, Spread]:
             note(arguments[port.name], numbers, port.name)
         return run_many(one, inputs, observer_of(one), quick=True)
 
-    if program.calibration is not None and len(program.signature.inputs) == 1 and not program.layers:
-        port = program.signature.inputs[0]
-        run_observed(program, [split_rows(program.calibration, port.shape, program.name).astype(port.dtype)])
-    elif program.samples is None:
+    if program.calibration and not program.layers and not program.states:
+        for some in _few_at_a_time(program):
+            run_observed(program, some)
+    elif program.samples is None and not program.calibration:
         raise PenstockError(
             code="no-calibration",
             what="there are no inputs to measure activation ranges on",
@@ -141,14 +176,32 @@ def measure_spreads(program: Program) -> dict[SSAValue, Spread]:
             hint="import the model with example inputs, or compile without --quantize",
         )
     elif program.layers is None and not program.states:
+        assert program.samples is not None
         run_observed(program, [np.asarray(x)[None] for x in program.samples.inputs])
         for sample in program.lengths.samples if program.lengths else ():
             run_observed(at_lengths(program, sample.lengths), [np.asarray(x)[None] for x in sample.inputs])
     else:
-        run_calls(program, example_calls(program), lambda one, given: [  # which see all of a cache, masked
+        run_calls(program, typical_calls(program), lambda one, given: [  # which see all of a cache, masked
             x[0] for x in run_observed(one, [np.asarray(x)[None] for x in given])
         ], resize=at_lengths)  # fmt: skip
-    return spreads
+    return spreads, channels
+
+
+def _few_at_a_time(program: Program) -> Iterator[list[Array]]:
+    """The typical inputs of as many calls as there is memory for: every tensor of them is there at the same time."""
+    given = program.calibration
+    ports = program.signature.inputs
+    if tuple(x.shape[1:] for x in given) != tuple(port.shape for port in ports):
+        shapes = " and ".join(str(x.shape[1:]) for x in given)
+        raise PenstockError(
+            code="calibration-values", what=f"the typical inputs of a call have shape {shapes}", where=program.name,
+            limit=f"the accelerator takes {' and '.join(str(port.shape) for port in ports)}",
+            hint="import the model anew",
+        )  # fmt: skip
+    largest = max(prod(shape_of(op.result)) for op in read_graph(program.module).operations)
+    count = max(1, _MOST_AT_ONCE // max(1, largest))
+    for first in range(0, len(given[0]), count):
+        yield [x[first : first + count].astype(port.dtype) for x, port in zip(given, ports, strict=True)]
 
 
 def not_finite(model: str, layer: str) -> PenstockError:

@@ -72,8 +72,8 @@ class Translator:
 
     block: Block
     integers: Callable[[Array, int, str], SSAValue]
-    step: float
-    """The scale of the result."""
+    step: Array
+    """The scale of the result, spread over the loops."""
     shift: int
     multiplier_bits: int = STEP_BITS
     spare: int | None = None
@@ -121,7 +121,7 @@ class Translator:
         limit = 1 << (width - 1)
         clamped = self._emit(arith.MinSIOp(shifted, self._constant(limit - 1, 64)))
         if gap is not None:
-            below = int(min(gap / self.step + limit - 1, float(_WIDE_LIMIT >> self.shift)))
+            below = int(min(gap / float(self.step.flat[0]) + limit - 1, float(_WIDE_LIMIT >> self.shift)))
             clamped = self._emit(arith.MaxSIOp(clamped, self._constant(1 - limit, 64)))
             beyond = self._emit(arith.AddiOp(shifted, self._constant(below, 64)))
             sign = self._emit(arith.ShRSIOp(beyond, self._constant(63, 64)))  # -1 where it is left out, else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, TypeVar, cast
 
 from xdsl.dialects import tensor
@@ -23,6 +24,19 @@ def is_slice_or_concat(op: object) -> bool:
 def moves_data(op: object) -> bool:
     """Whether an operation only cuts, joins, reshapes or repeats: its integers are its sources', at their scale."""
     return is_slice_or_concat(op) or isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp | SlideOp)
+
+
+def dim_behind(op: Operation, dim: int) -> int | None:
+    """Where a dim of the one source is in what cuts, reshapes or repeats it; None where it is not there as a whole."""
+    if isinstance(op, tensor.ExtractSliceOp):
+        return dim if dim not in cut_dims(op) else None
+    if isinstance(op, SlideOp):
+        return dim if op.by.data.dim != dim else None
+    if not isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+        return None
+    before, after = shape_of(op.operands[0]), shape_of(op.results[0])
+    outer = prod(before[:dim])
+    return next((d for d, n in enumerate(after) if n == before[dim] and prod(after[:d]) == outer), None)
 
 
 def is_static(op: tensor.ExtractSliceOp) -> bool:

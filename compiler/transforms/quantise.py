@@ -24,6 +24,7 @@ from penstock.compiler.program import Port, Quantisation, Signature
 from penstock.compiler.transforms.answer_twice import answer_twice, handed_on
 from penstock.compiler.transforms.calibrate import Spread, measure_spreads, not_finite
 from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
+from penstock.compiler.transforms.even_channels import channel_ranges, find_channels
 from penstock.compiler.transforms.find_masks import find_masks
 from penstock.compiler.transforms.find_norm_rows import find_norm_rows
 from penstock.compiler.transforms.generics import is_reduction
@@ -49,7 +50,9 @@ class QuantiseIntegers(Rewrite):
 def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
     """Rewrites the function, and says how the integers of each new value stand for the old one's numbers."""
     program = editor.snapshot()
-    spreads = measure_spreads(program)
+    # numbers that nobody calls typical say nothing of how large one channel gets beside another
+    channels = find_channels(editor) if program.calibration or program.text else {}
+    spreads, sizes = measure_spreads(program, channels)
     rows = find_norm_rows(editor, {value for value, spread in spreads.items() if _is_uneven(editor, value, spread)})
     exact = {editor.name(value) for value in rows if editor.is_input(value)}
     rows |= {value for value, name in handed_on(editor).items() if name in exact}
@@ -66,6 +69,7 @@ def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
     share_ranges(editor, ranges)
     uneven = {value for value, spread in spreads.items() if spread.uneven}
     state = Quantiser(editor, ranges, masks, uneven, rows, weight_bits, set(fed))
+    state.channel_ranges |= channel_ranges(state, channels, sizes)
     _quantise_inputs(state)
     for op in list(editor.block.ops):
         if moves_data(op):

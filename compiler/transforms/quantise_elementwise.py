@@ -60,16 +60,16 @@ def quantise_elementwise(state: Quantiser, op: linalg.GenericOp) -> None:
 
 
 def _in_integers(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[linalg.GenericOp, Code]:
-    step = state.step(op.results[0], _RESULT_LEVELS) if returned else state.step(op.results[0])
+    steps = np.asarray(state.step(op.results[0], _RESULT_LEVELS)) if returned else state.steps(op.results[0])
     functions: FunctionsOf = {}
     if not returned and not _stays_real(state, op):
-        functions = find_functions(state, op, step)
+        functions = find_functions(state, op, steps)
     if functions and op.results[0] in state.masks:
         raise NotFixedPoint("a function with a mask")
     indices: dict[SSAValue, int] = {}
     for value, function in functions.items():  # one may lead to the next
         indices[value] = _index_shift(state, op, function, functions, indices)
-    return _finest(lambda shift: _with_shift(state, op, step, shift, returned, functions, indices))
+    return _finest(lambda shift: _with_shift(state, op, steps, shift, returned, functions, indices))
 
 
 def _finest(attempt: Callable[[int], Rounded]) -> Rounded:
@@ -97,12 +97,13 @@ def _index_shift(
 
 
 def _with_shift(
-    state: Quantiser, op: linalg.GenericOp, step: float, shift: int, returned: bool, functions: FunctionsOf,
+    state: Quantiser, op: linalg.GenericOp, steps: Array, shift: int, returned: bool, functions: FunctionsOf,
     indices: Mapping[SSAValue, int],
 ) -> tuple[linalg.GenericOp, Code]:  # fmt: skip
     body = _Body(state, op, functions, indices)
     builder = body.builder
-    translator = body.translator(step, shift, RESULT_BITS if returned else STEP_BITS)
+    spread = builder.spread(steps, maps_of(op)[-1]) if steps.size > 1 else steps
+    translator = body.translator(spread, shift, RESULT_BITS if returned else STEP_BITS)
     result = body.translate(translator, yielded(op))
     if isinstance(result, Flag):
         raise NotFixedPoint("a bit is no number")
@@ -115,7 +116,8 @@ def _with_shift(
             return builder.build(state, result.value, _names(state, op)), code
     width = 32 if returned else 8
     mask = None if returned else state.masks.get(op.results[0])
-    code = Code(np.full((1,) * rank, step), 1 << (width - 1), width, None if mask is None else mask.left_out)
+    scale = steps if steps.size > 1 else np.full((1,) * rank, steps.flat[0])
+    code = Code(scale, 1 << (width - 1), width, None if mask is None else mask.left_out)
     gap = None if mask is None else mask.gap
     return builder.build(state, translator.narrow(result, width, gap), _names(state, op)), code
 
@@ -132,7 +134,7 @@ class _Body:
         for argument, value, layout in zip(op.body.block.args, op.inputs, maps_of(op), strict=False):
             self.given[argument] = _operand(state, self.builder, value, layout)
 
-    def translator(self, step: float, shift: int, multiplier_bits: int = STEP_BITS) -> Translator:
+    def translator(self, step: Array, shift: int, multiplier_bits: int = STEP_BITS) -> Translator:
         return Translator(self.builder.block, self._integers, step, shift, multiplier_bits)
 
     def translate(self, translator: Translator, wanted: SSAValue) -> Operand | Flag:
@@ -151,7 +153,7 @@ class _Body:
 
     def index(self, function: TabulatedFunction, shift: int) -> SSAValue:
         """A function's operand at its levels."""
-        translator, away = self.translator(function.step, shift), KnownNumbers(np.asarray(-function.centre))
+        translator, away = self.translator(np.asarray(function.step), shift), KnownNumbers(np.asarray(-function.centre))
         made = function.source.owner
         sides = [self.translate(translator, x) for x in made.operands] if isinstance(made, arith.AddfOp) else []
         known = next((x for x in sides if isinstance(x, KnownNumbers)), None)
@@ -229,17 +231,16 @@ def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[
         return builder.build(state, _emit(builder, arith.MinimumfOp, result, largest), {}), None
     if op.results[0] in state.norm_rows:
         return builder.build(state, result, {}), None
-    step, mask = state.step(op.results[0]), state.masks.get(op.results[0])
-    scaled = _emit(builder, arith.MulfOp, result, 1.0 / step)
+    steps, mask = state.steps(op.results[0]), state.masks.get(op.results[0])
+    scaled = _multiplied(builder, result, builder.spread(1.0 / steps, maps_of(op)[-1]))
     result = _emit(builder, arith.MaximumfOp, scaled, -128.0 if mask is None else -float(LEVELS))
     result = _emit(builder, arith.MinimumfOp, result, float(LEVELS))
     if mask is not None:
-        result = _where_below(builder, scaled, -LEVELS - mask.gap / step, -LEVELS - 1.0, result)
+        result = _where_below(builder, scaled, -LEVELS - mask.gap / float(steps.flat[0]), -LEVELS - 1.0, result)
     rounded = math_dialect.RoundEvenOp(result)
     narrow = arith.FPToSIOp(rounded.result, IntegerType(8))
     builder.block.add_ops([rounded, narrow])
-    rank = len(shape_of(op.results[0]))
-    code = Code(np.full((1,) * rank, step), 128, 8, None if mask is None else mask.left_out)
+    code = Code(steps, 128, 8, None if mask is None else mask.left_out)
     return builder.build(state, narrow.result, {}), code
 
 
@@ -281,12 +282,17 @@ def _as_float(state: Quantiser, builder: BodyBuilder, value: SSAValue, layout: A
     argument = builder.read(new, layout, IntegerType(code.width))
     number = arith.SIToFPOp(argument, f32)
     builder.block.add_op(number)
-    scale = builder.numbers(builder.spread(code.scale, layout), None, "scale")
-    product = arith.MulfOp(number.result, scale)
-    builder.block.add_op(product)
+    product = _multiplied(builder, number.result, builder.spread(code.scale, layout))
     if code.left_out is None:
-        return product.result
-    return _where_below(builder, number.result, 0.5 - code.bound, code.left_out, product.result)
+        return product
+    return _where_below(builder, number.result, 0.5 - code.bound, code.left_out, product)
+
+
+def _multiplied(builder: BodyBuilder, value: SSAValue, numbers: Array) -> SSAValue:
+    known = builder.numbers(numbers, None, "scale")
+    made = arith.MulfOp(value, known)
+    builder.block.add_op(made)
+    return made.result
 
 
 def _emit(builder: BodyBuilder, kind: type[Operation], value: SSAValue, number: float) -> SSAValue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import networkx as nx
@@ -10,9 +11,10 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
-from penstock.compiler.transforms.parts import bounds, concat_along, cut_dims, moves_data, slice_along
+from penstock.compiler.transforms.parts import bounds, concat_along, cut_dims, dim_behind, moves_data, slice_along
 from penstock.compiler.transforms.quantise_reductions import I8
 from penstock.compiler.transforms.quantiser import Code, Quantiser
 from penstock.compiler.transforms.reshapes import reshape
@@ -36,8 +38,7 @@ def quantise_parts(state: Quantiser, op: Operation) -> None:
     sources = [state.values[source] for source in op.operands]
     codes = [code for code in (state.codes[source] for source in sources) if code is not None]
     assert len(codes) == len(sources), "what is cut or joined is narrowed first: insert_requantise"
-    assert len({float(scale) for code in codes for scale in code.scale.flat}) == 1, "one scale: share_ranges"
-    scale = codes[0].scale.flat[0].reshape([1] * len(shape_of(op.results[0])))  # a reshape has other dimensions
+    scale = _scale_behind(op, codes)
     code = Code(scale, max(code.bound for code in codes), 8, codes[0].left_out)
     if isinstance(op, tensor.ExtractSliceOp):
         (dim,) = cut_dims(op)
@@ -46,7 +47,7 @@ def quantise_parts(state: Quantiser, op: Operation) -> None:
         new = concat_along(sources, op.dim.value.data, op)
     elif isinstance(op, SlideOp):
         fill: Any = op.fill
-        lowest = np.clip(np.rint(fill.value.data / float(codes[0].scale.flat[0])), -code.bound, code.bound)
+        lowest = np.clip(np.rint(fill.value.data / float(np.min(codes[0].scale))), -code.bound, code.bound)
         kind = tensor_of(shape_of(op.result), I8)
         new = SlideOp(sources[0], op.by.data, IntegerAttr(int(lowest), I8), kind)
         new.attributes.update(op.attributes)
@@ -57,3 +58,17 @@ def quantise_parts(state: Quantiser, op: Operation) -> None:
     op.parent.insert_op_before(new, op)
     state.values[op.results[0]] = new.results[0]
     state.codes[new.results[0]] = code
+
+
+def _scale_behind(op: Operation, codes: Sequence[Code]) -> Array:
+    shape = [1] * len(shape_of(op.results[0]))
+    whole = codes[0].scale
+    dims = [dim for dim, size in enumerate(whole.shape) if size > 1]
+    if dims:
+        dim = dim_behind(op, dims[0])
+        assert len(codes) == 1, "even_channels sees to it"
+        assert dim is not None, "even_channels sees to it"
+        shape[dim] = whole.size
+        return whole.reshape(shape)
+    assert len({float(scale) for code in codes for scale in code.scale.flat}) == 1, "one scale: share_ranges"
+    return whole.flat[0].reshape(shape)  # a reshape has other dimensions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from xdsl.dialects import arith
@@ -77,13 +77,13 @@ def _maximum(state: Quantiser, op: linalg.GenericOp, position: int) -> None:
     assert start is not None
     number = scalar_constant(start.result)
     assert number is not None
-    lowest = np.clip(np.float64(number) / code.scale.flat[0], -code.bound, code.bound)
+    lowest = np.clip(np.float64(number) / np.min(code.scale), -code.bound, code.bound)
     block = Block(arg_types=[I8, I8])
     largest = arith.MaxSIOp(block.args[1], block.args[0])
     block.add_ops([largest, linalg.YieldOp(largest.result)])
     maps = [maps_of(op)[position], maps_of(op)[-1]]
     new = insert_reduction(op, [source], maps, block, I8, int(np.rint(lowest)))
-    scale = np.full((1,) * len(shape_of(op.results[0])), code.scale.flat[0])
+    scale = _along_result(op, position, code.scale)
     state.define(op.results[0], new, Code(scale, code.bound, 8, code.left_out))
 
 
@@ -99,18 +99,23 @@ def _sum_of_products(state: Quantiser, op: linalg.GenericOp, terms: list[int]) -
     maps = maps_of(op)
     rank = len(shape_of(op.results[0]))
     scale: Array = np.ones((1,) * rank)
-    bound, operands = 1, list[SSAValue]()
+    bound, operands, steps = 1, list[SSAValue](), dict[int, Array]()
     activations = [t for t in terms if not state.editor.is_param(op.inputs[t])]
     for position in activations:
         code = state.codes[state.values[op.inputs[position]]]
         assert code is not None
-        scale, bound = scale * code.scale.flat[0], bound * code.bound
+        bound *= code.bound
+        if (loop := _summed_loop(op, position, code.scale)) is None:
+            scale = scale * _along_result(op, position, code.scale)
+        else:  # the weights take the steps of channels along
+            largest = float(np.max(code.scale))
+            scale, steps[loop] = scale * largest, code.scale.reshape(-1) / largest
     count = _reduced_elements(op)
     for position in terms:
         if position in activations:
             operands.append(state.values[op.inputs[position]])
             continue
-        integers, weight_scale, column = _quantise_weight(state, op, position, float(scale.flat[0]))
+        integers, weight_scale, column = _quantise_weight(state, op, position, float(np.min(scale)), steps)
         element = IntegerType(state.weight_bits)
         operands.append(state.param(state.editor.name(op.inputs[position]), integers, element))
         scale, bound, count = scale * weight_scale, bound * column, 1
@@ -151,6 +156,26 @@ def _wide(block: Block, value: SSAValue) -> SSAValue:
     return wide.result
 
 
+def _summed_loop(op: linalg.GenericOp, position: int, scale: Array) -> int | None:
+    """The loop along which an operand has a scale a channel, where that is summed."""
+    dims = [dim for dim, size in enumerate(scale.shape) if size > 1]
+    if not dims:
+        return None
+    loop = loop_of(maps_of(op)[position], dims[0])
+    return loop if list(op.iterator_types)[loop] == REDUCTION else None
+
+
+def _along_result(op: linalg.GenericOp, position: int, scale: Array) -> Array:
+    """An operand's scales along the result's dimensions: one, or one a channel that stays."""
+    dims = [dim for dim, size in enumerate(scale.shape) if size > 1]
+    written = maps_of(op)[-1]
+    loops = [loop_of(written, axis) for axis in range(len(written.results))]
+    shape = [1] * len(loops)
+    if dims:
+        shape[loops.index(loop_of(maps_of(op)[position], dims[0]))] = scale.size
+    return scale.reshape(shape)
+
+
 def _reduced_elements(op: linalg.GenericOp) -> int:
     count = 1
     for trip, kind in zip(trip_counts(op), op.iterator_types, strict=True):
@@ -159,13 +184,18 @@ def _reduced_elements(op: linalg.GenericOp) -> int:
 
 
 def _quantise_weight(
-    state: Quantiser, op: linalg.GenericOp, position: int, activation_scale: float
+    state: Quantiser, op: linalg.GenericOp, position: int, activation_scale: float, steps: Mapping[int, Array]
 ) -> tuple[Array, Array, int]:
-    """Integers, a row a layer; their scales along the result's dimensions; the largest sum of a channel."""
+    """Integers, a row a layer; their scales along the result's dimensions; the largest sum of a channel.
+
+    `steps` are what the activations' channels are to be multiplied by, along loops that are summed.
+    """
     weight = np.asarray(state.rows(op.inputs[position]), np.float64)
     layers, shape = len(weight), weight.shape[1:]
     layout, written = maps_of(op)[position], maps_of(op)[-1]
     loops = [loop_of(layout, axis) for axis in range(len(shape))]
+    for loop, numbers in steps.items():
+        weight = weight * numbers.reshape([-1 if one == loop else 1 for one in loops])
     result_loops = [loop_of(written, axis) for axis in range(len(written.results))]
     reduced = tuple(axis for axis, loop in enumerate(loops, 1) if loop not in result_loops)
     largest = np.max(np.abs(weight), axis=reduced, keepdims=True)

@@ -49,8 +49,13 @@ class TabulatedFunction:
         return LookUpOp(index, self.entries, IntegerType(self.width))
 
 
-def find_functions(state: Quantiser, op: linalg.GenericOp, step: float) -> Mapping[SSAValue, TabulatedFunction]:
-    """The values of a body that are looked up, by the value; a result has steps of `step`."""
+def find_functions(state: Quantiser, op: linalg.GenericOp, steps: Array) -> Mapping[SSAValue, TabulatedFunction]:
+    """The values of a body that are looked up, by the value; a result has these steps, one or one a channel.
+
+    Channels have no tables of their own: what is looked up must do for the finest, and goes on to be narrowed.
+    """
+    step = float(steps.flat[0]) if steps.size == 1 else None
+    finest = None if step is not None else float(np.min(steps))
     sources = _sources(op)
     found: dict[SSAValue, TabulatedFunction] = {}
     for inner in body_ops(op):
@@ -64,7 +69,7 @@ def find_functions(state: Quantiser, op: linalg.GenericOp, step: float) -> Mappi
         reach = _reach(state, op, source, found)
         if reach is None or reach == 0.0:
             continue
-        made = _tabulated(source, value, chain, reach, step if value is yielded(op) else None)
+        made = _tabulated(source, value, chain, reach, step if value is yielded(op) else None, finest)
         if made is not None:
             found[value] = made
     return found
@@ -149,8 +154,9 @@ def _reach(
 
 
 def _tabulated(
-    source: SSAValue, value: SSAValue, chain: Sequence[Operation], reach: float, step: float | None
-) -> TabulatedFunction | None:
+    source: SSAValue, value: SSAValue, chain: Sequence[Operation], reach: float, step: float | None,
+    finest: float | None,
+) -> TabulatedFunction | None:  # fmt: skip
     """The function's table; None where 256 levels of its operand are too few. Without a `step` it goes into a sum."""
 
     def real(numbers: Array) -> Array | None:
@@ -165,10 +171,12 @@ def _tabulated(
     there = real(grid)
     if value.type != f32 or there is None:
         return None
-    seen = step or float(np.max(np.abs(there))) / LEVELS
+    largest = float(np.max(np.abs(there)))
+    seen = step or finest or largest / LEVELS
     if not seen:
         return None
-    codes = np.rint(np.clip(there / seen, -LEVELS - 1, LEVELS))
+    limit = LEVELS if finest is None else largest / seen  # coarser channels use all of it
+    codes = np.rint(np.clip(there / seen, -limit - 1, limit))
     changes = np.flatnonzero(np.diff(codes))
     if not len(changes):
         return None
@@ -176,16 +184,16 @@ def _tabulated(
     fine, centre = (high - low) / 255, low + (high - low) / 255 * 128
     levels = np.arange(-128, 128) * fine + centre
     at, edges = real(levels), real(np.append(levels - fine / 2, levels[-1] + fine / 2))
-    if at is None or edges is None or _steps(at / seen, edges / seen) > MOST_STEPS:
+    if at is None or edges is None or _steps(at / seen, edges / seen, limit) > MOST_STEPS:
         return None
-    width, scale = (8, seen) if step else (_FINE + 1, seen * LEVELS / ((1 << _FINE) - 1))
+    width, scale = (8, seen) if step else (_FINE + 1, largest / ((1 << _FINE) - 1))
     most = (1 << (width - 1)) - 1
     numbers = np.rint(np.clip(at / scale, -most - 1, most)).astype(np.int64)
     entries = entries_of(numbers[every_index(IntegerType(8)).astype(np.int64) + 128])
     return TabulatedFunction(source, value, fine, centre, entries, scale, width)
 
 
-def _steps(at: Array, edges: Array) -> float:
+def _steps(at: Array, edges: Array, limit: float) -> float:
     """The largest difference between a level's entry and what lies at the ends of its stretch, within the clamp."""
-    here, limited = (np.clip(x, -LEVELS - 1, LEVELS) for x in (at, edges))
+    here, limited = (np.clip(x, -limit - 1, limit) for x in (at, edges))
     return float(np.max(np.abs([here - limited[:-1], here - limited[1:]])))

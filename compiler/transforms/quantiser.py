@@ -9,7 +9,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from penstock.compiler.arrays import Array
-from penstock.compiler.transforms.editor import Editor
+from penstock.compiler.transforms.editor import Editor, shape_of
 from penstock.compiler.transforms.find_masks import Mask
 
 LEVELS = 127
@@ -54,6 +54,8 @@ class Quantiser:
     weight_bits: int = 8
     fed: set[SSAValue] = field(default_factory=set[SSAValue])
     """Old values that leave for the next call alone, whose input's integers they have."""
+    channel_ranges: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, "Array"])
+    """The largest magnitude of each channel of an old value that has a step a channel, along its dimensions."""
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Old value to new value."""
     codes: dict[SSAValue, Code | None] = field(default_factory=dict[SSAValue, "Code | None"])
@@ -87,3 +89,9 @@ class Quantiser:
     def step(self, value: SSAValue, levels: int = LEVELS) -> float:
         """The scale with which a tensor's measured range fills so many levels."""
         return float(np.float32((self.ranges[value] or 1.0) / levels))
+
+    def steps(self, value: SSAValue) -> Array:
+        """The scales of a tensor that is narrowed to eight bits: one, or one a channel."""
+        if (own := self.channel_ranges.get(value)) is not None:
+            return (own / LEVELS).astype(np.float32).astype(np.float64)
+        return np.full((1,) * len(shape_of(value)), self.step(value))

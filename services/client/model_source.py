@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.fence import KERNELS, read_sources
-from penstock.compiler.reference import LIBRARIES, PROGRAM
+from penstock.compiler.reference import CALIBRATION, LIBRARIES, PROGRAM
 from penstock.compiler.tasks.source import is_task_source, kernels_in
 from penstock.services.client.errors import UsageError
 
@@ -23,7 +23,8 @@ _ZOO_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A file, `zoo:name?key=value`, or a model of a library by its reference; `weights` are files sent along.
+    """A file, `zoo:name?key=value`, or a model of a library by its reference; `weights` are files sent along,
+    typical inputs among them.
 
     A kernel in C++ has its files as `sources`, by the names that its includes give them, and its top as `entry`.
 
@@ -52,9 +53,10 @@ class ModelSource:
         model, mark, program = text.rpartition("#")
         if mark and PROGRAM.fullmatch(program):
             return _with_program(model, program)
-        whole, weights = _without_weights(text)
+        whole, weights = _without_files(text)
         if weights:
-            return replace(_file(whole) if ".py:" in whole else ModelSource(entry=whole), weights=weights)
+            of_file = ".py:" in whole or ".onnx" in whole
+            return replace(_file(whole) if of_file else ModelSource(entry=whole), weights=weights)
         if text.startswith("zoo:"):
             name, _, query = text.removeprefix("zoo:").partition("?")
             if not _ZOO_NAME.fullmatch(name.partition("#")[0]):
@@ -112,15 +114,29 @@ def _file(text: str) -> ModelSource:
     return ModelSource(path=path, entry=entry, options=options)
 
 
-def _without_weights(text: str) -> tuple[str, tuple[Path, ...]]:
-    """`hf:gpt2?weights=FOLDER&cache=64#` without its weights, and the files that these are."""
+def _without_files(text: str) -> tuple[str, tuple[Path, ...]]:
+    """`hf:gpt2?weights=FOLDER&cache=64#` without its weights and typical inputs, and the files that these are."""
     whole, mark, layers = text.partition("#")
     head, _, query = whole.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True)
-    given = [value for key, value in pairs if key == "weights"]
-    if len(given) != 1:
+    beside = {key: [value for name, value in pairs if name == key] for key in ("weights", CALIBRATION)}
+    if not any(beside.values()) or any(len(values) > 1 for values in beside.values()):
         return text, ()
-    place = Path(given[0])
+    files = [*_weights(*beside["weights"]), *_typical(*beside[CALIBRATION])]
+    rest = urlencode([pair for pair in pairs if pair[0] not in beside])
+    return head + (f"?{rest}" if rest else "") + mark + layers, tuple(files)
+
+
+def _typical(given: str = "") -> list[Path]:
+    if given and not Path(given).is_file():
+        raise UsageError(f"there is no file {given} of typical inputs")
+    return [Path(given)] if given else []
+
+
+def _weights(given: str = "") -> list[Path]:
+    if not given:
+        return []
+    place = Path(given)
     folder = place if place.is_dir() else place.parent
     if place == folder or place.name.endswith(_INDEX):
         kept = ("config.json", place.name if place != folder else _INDEX, ".safetensors")
@@ -129,8 +145,7 @@ def _without_weights(text: str) -> tuple[str, tuple[Path, ...]]:
         files = [place]
     if not files or not all(x.is_file() for x in files):
         raise UsageError(f"there are no safetensors files at {place}")
-    rest = urlencode([pair for pair in pairs if pair[0] != "weights"])
-    return head + (f"?{rest}" if rest else "") + mark + layers, tuple(files)
+    return files
 
 
 def opened(path: Path) -> BinaryIO:

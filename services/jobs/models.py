@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from penstock.compiler.hls_in.fence import KERNELS
-from penstock.compiler.reference import ZooReference
+from penstock.compiler.reference import CALIBRATION, ZooReference
 from penstock.db import Transaction
 from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Model
@@ -37,12 +37,14 @@ from penstock.services.run_options import LONGEST_NAME
 from penstock.services.step_kinds import KERNEL
 from penstock.services.store import ContentStore, TooLargeError
 
-WEIGHTS_FOLDER, PROGRAM_FOLDER = "weights", "program"
+WEIGHTS_FOLDER, PROGRAM_FOLDER, TYPICAL_FOLDER = "weights", "program", "typical"
 BODIES = "bodies"
 """What is said of a model that may bring text in other languages, to be built and run."""
 _CHUNK = 1 << 20
 _MEANING = re.compile(r"[:?#&%]")
 _WITH_OPTIONS = ("tasks", "onnx")
+TYPICAL = (".npz", ".npy")
+"""How the name of a file of typical inputs ends, which lies in its folder as `inputs`."""
 _WEIGHTS = (".safetensors", ".safetensors.index.json", "config.json")
 """How the names of files end that weights may come in; config.json says the sizes of a model of transformers."""
 
@@ -93,13 +95,12 @@ class Intake:
         return stored.sha256, stored.size
 
     def keep_parts(self, files: Mapping[str, BinaryIO], program: str = "") -> tuple[str, int]:
-        """As one tree: a Python model at the top, a task program and all others in folders of their own."""
+        """As one tree: the model's own file at the top, a task program, typical inputs and all others in folders."""
         self.check_disk()
         with tempfile.TemporaryDirectory(dir=self.home, prefix="weights-") as folder:
             left = self.most_model_bytes
             for name, file in files.items():
-                place = PROGRAM_FOLDER if name == program else "" if name.endswith(".py") else WEIGHTS_FOLDER
-                path = Path(folder, place, name)
+                path = Path(folder, _place(name, program))
                 path.parent.mkdir(exist_ok=True)
                 file.seek(0)
                 with path.open("wb") as kept:
@@ -110,6 +111,15 @@ class Intake:
                     raise RefusedError("too-large", what, where="field file")
             stored = self.store.put_tree(Path(folder))
         return stored.sha256, stored.size
+
+
+def _place(name: str, program: str) -> str:
+    """Where a file of a model lies beside the others."""
+    if name.endswith(TYPICAL):
+        return f"{TYPICAL_FOLDER}/inputs{Path(name).suffix}"
+    if name == program:
+        return f"{PROGRAM_FOLDER}/{name}"
+    return name if name.endswith((".py", ".onnx")) else f"{WEIGHTS_FOLDER}/{name}"
 
 
 @dataclass(frozen=True)
@@ -155,6 +165,7 @@ def model_file(intake: Intake, file: BinaryIO, file_name: str, entry: str, name:
     shown = _printable(file_name)
     kind, source, details = _described(intake, file, shown, entry)
     if given := file_options(options, takes=kind in _WITH_OPTIONS):
+        _check_sizes(kind, given)
         source, details = source + options_text(given), {**details, "options": given}
     sha256, size = intake.keep(file, shown)
     return NewModel(name or _model_name(shown, entry), kind, source, details, sha256, size)
@@ -163,9 +174,10 @@ def model_file(intake: Intake, file: BinaryIO, file_name: str, entry: str, name:
 def model_of_files(
     intake: Intake, files: Sequence[tuple[str, BinaryIO]], entry: str, name: str, options: str = ""
 ) -> NewModel:
-    """A model by its reference, or in one Python file among these, with what comes along.
+    """A model by its reference, or in one Python or ONNX file among these, with what comes along.
 
-    That is weights in safetensors files, or a task program for some of its layers, whose constants are `options`.
+    That is weights in safetensors files, a file of typical inputs, or a task program for some of its layers, whose
+    constants are `options`.
     """
     shown = {_printable(given): file for given, file in files}
     if len(shown) < len(files):
@@ -174,14 +186,21 @@ def model_of_files(
     programs = [given for given, text in sources.items() if is_task_program(text, given, entry)]
     program, python = "".join(programs[:1]), [given for given in sources if given not in programs]
     weights = any(given.endswith(".safetensors") for given in shown)
-    if len(python) > 1 or len(programs) > 1 or not (program or weights):
+    typical, onnx = ([x for x in shown if x.endswith(ends)] for ends in (TYPICAL, ".onnx"))
+    most = max(map(len, (typical, programs, [*python, *onnx])))
+    if most > 1 or not (program or weights or typical) or (onnx and (program or weights)):
         raise _odd_files(
-            "one Python file with the model at most, beside it safetensors files, or a task program for its layers",
+            "one Python file with the model at most, or an ONNX file; beside the one safetensors files or a task "
+            "program for its layers, beside either one file of typical inputs",
             ", ".join(sorted(shown))[:200],
         )
-    if odd := next((x for x in sorted(shown) if not x.endswith((*_WEIGHTS, ".py")) or x.startswith(".")), None):
-        raise _odd_files(f"'{odd}' is none of these", ", ".join(_WEIGHTS))
-    if python:
+    known = (*_WEIGHTS, ".py", ".onnx", *TYPICAL)
+    if odd := next((x for x in sorted(shown) if not x.endswith(known) or x.startswith(".")), None):
+        raise _odd_files(f"'{odd}' is none of these", ", ".join(known))
+    if onnx:
+        kind, source, details = _described(intake, shown[onnx[0]], onnx[0], entry)
+        name = name or _model_name(onnx[0], "")
+    elif python:
         _check_source(intake, sources[python[0]], python[0], entry)
         kind, source, details = "python", f"{python[0]}:{entry}", {"file": python[0], "function": entry}
         name = name or _model_name(python[0], entry)
@@ -190,13 +209,27 @@ def model_of_files(
         kind = "zoo" if isinstance(reference, ZooReference) else "library"
         details, name = {"reference": source}, name or reference.name
     said: dict[str, Any] = {**details, "weights": True} if weights else dict(details)
-    given = file_options(options, takes=bool(program))
+    if typical:
+        said["calibration"] = Path(_place(typical[0], program)).name
+    given = file_options(options, takes=bool(program or onnx))
+    _check_sizes(kind, given)
+    if onnx:
+        source, said = source + options_text(given), {**said, "options": given}
     if program:
         _check_program(sources[program], program, entry)
         said |= {"program": program, "options": given}
         source += f"#{program}{options_text(given)}"
     sha256, size = intake.keep_parts(shown, program)
     return NewModel(name, kind, source, said, sha256, size)
+
+
+def _check_sizes(kind: str, options: Mapping[str, Any]) -> None:
+    """Of an ONNX file options are sizes; typical inputs would be a file of the worker's machine."""
+    if kind == "onnx" and CALIBRATION in options:
+        raise RefusedError(
+            "file-options-invalid", "typical inputs are sent beside their model", where="field options",
+            hint="-F file=@model.onnx -F file=@inputs.npz",
+        )  # fmt: skip
 
 
 def _check_program(source: bytes, file: str, entry: str) -> None:

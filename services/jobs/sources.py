@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, quote_plus
 
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.reference import (
+    CALIBRATION,
     LAYERS,
     LIBRARIES,
     WEIGHTS,
@@ -32,6 +33,8 @@ from penstock.services.jobs import python_names
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import LONGEST_NAME, NAME_PATTERN
 
+OPTION_NAME = r"[A-Za-z_?][A-Za-z0-9_.:?]{0,199}"
+"""A constant of a task program, or a dim of an ONNX file, which may be called p2o.DynamicDimension.0, or x.2."""
 OPTION_VALUE = r"[A-Za-z0-9_.+\-]{1,200}"
 """A number, a type, the name of a mesh: never a path, for a mesh may be a file's to whoever runs the compiler."""
 _WEIGHTS_OPTION = WEIGHTS[0]
@@ -83,14 +86,14 @@ def file_options(text: str, *, takes: bool) -> dict[str, str]:
     if len(options) < len(pairs):
         raise _no_options("an option is given twice")
     for key, value in pairs:
-        if not re.fullmatch(NAME_PATTERN, key) or not re.fullmatch(OPTION_VALUE, value):
+        if not re.fullmatch(OPTION_NAME, key) or not re.fullmatch(OPTION_VALUE, value):
             raise _no_options(f"'{key[:80]}' is no option")
     return options
 
 
 def options_text(options: Mapping[str, str]) -> str:
     """As they stand behind a reference."""
-    return "?" + "&".join(f"{key}={quote_plus(value)}" for key, value in options.items()) if options else ""
+    return "?" + "&".join(f"{quote_plus(key)}={quote_plus(value)}" for key, value in options.items()) if options else ""
 
 
 def _no_options(what: str) -> RefusedError:
@@ -245,10 +248,10 @@ def _check_options(zoo: str, named: Iterable[str], where: str) -> None:
 
 
 def _is_argument(key: str, value: object) -> bool:
-    """Weights are sent with their model: a path would be one of the worker's machine."""
+    """Weights and typical inputs are sent with their model: a path would be one of the worker's machine."""
     if isinstance(value, float) and not math.isfinite(value):
         return False
-    known = key != _WEIGHTS_OPTION and re.fullmatch(NAME_PATTERN, key) is not None
+    known = key not in (_WEIGHTS_OPTION, CALIBRATION) and re.fullmatch(NAME_PATTERN, key) is not None
     return known and len(str(value)) <= 200 and str(value).isprintable()
 
 

@@ -94,41 +94,6 @@ def test_what_cannot_stand_beside_a_model_is_refused(
     check_problem(client.post("/v1/models", files=form, data=fields), code, 403 if code == "bodies-refused" else 422)
 
 
-def test_weights_come_with_the_model_that_they_are_of(client: httpx.Client, settings: Settings, tmp_path: Path) -> None:
-    names = ["a-00001-of-00002.safetensors", "a-00002-of-00002.safetensors", "a.safetensors.index.json", "config.json"]
-    form = [("file", (name, name.encode())) for name in names]
-    made = client.post("/v1/models", files=form, data={"entry": "hf:gpt2?cache=64#"}).json()
-    assert (made["kind"], made["source"], made["name"]) == ("library", "hf:gpt2?cache=64#", "gpt2")
-    ContentStore(settings.store_folder).extract_tree(made["sha256"], tmp_path)
-    assert {path.name: path.read_bytes() for path in (tmp_path / "weights").iterdir()} == {n: n.encode() for n in names}
-    python = client.post("/v1/models", files=[("file", ("net.py", SOURCE)), form[0]], data={"entry": "model"}).json()
-    assert (python["kind"], python["source"]) == ("python", "net.py:model")
-    zoo = upload(client, b"x", "w.safetensors", entry="zoo:gpt2_text?cache=8#h").json()
-    assert (zoo["kind"], zoo["source"]) == ("zoo", "zoo:gpt2_text?cache=8#h")
-
-
-@pytest.mark.parametrize(
-    ("files", "entry", "code", "word"),
-    [
-        (("w.safetensors",), "", "entry-missing", "hf:gpt2"),
-        (("w.safetensors",), "model", "model-reference-invalid", "not a model reference"),
-        (("w.safetensors",), "net.onnx", "model-reference-invalid", "no model of a library"),
-        (("w.safetensors",), "zoo:gpt9", "model-reference-invalid", "gpt9"),
-        (("w.safetensors",), "hf:gpt2?weights=/etc", "model-reference-invalid", "'weights'"),
-        (("w.safetensors", "a/w.safetensors"), "hf:gpt2", "model-file-unsupported", "one name"),
-        (("w.safetensors", "w.bin"), "hf:gpt2", "model-file-unsupported", "w.bin"),
-        (("a.py", "b.py", "w.safetensors"), "model", "model-file-unsupported", "one Python file"),
-        (("config.json", "a.py"), "model", "model-file-unsupported", "safetensors files"),
-        (("net.py", "w.safetensors"), "modle", "entry-not-found", "modle"),
-    ],
-)
-def test_weights_that_are_of_nothing(
-    shared_client: httpx.Client, files: tuple[str, ...], entry: str, code: str, word: str
-) -> None:
-    form = [("file", (name, SOURCE)) for name in files]
-    check_problem(shared_client.post("/v1/models", files=form, data={"entry": entry}), code, 422, word)
-
-
 def test_a_model_is_checked_by_a_small_run(client: httpx.Client) -> None:
     model = client.post("/v1/models", json={"zoo": "mlp"}).json()
     headers = {"Idempotency-Key": "look"}

@@ -280,6 +280,20 @@ def test_weights_are_sent_along(tmp_path: Path, source: Path) -> None:
         ModelSource.parse("zoo:mlp?weights=gone.safetensors")
 
 
+def test_typical_inputs_are_sent_along(tmp_path: Path, source: Path) -> None:
+    onnx, inputs, weights = tmp_path / "net.onnx", tmp_path / "in.npz", tmp_path / "m.safetensors"
+    for path in (onnx, inputs, weights):
+        path.write_bytes(b"\x08")
+    sent = ModelSource.parse(f"{onnx}?batch=4&calibration={inputs}&x.2=48")
+    assert (sent.path, sent.options, sent.weights) == (onnx, "batch=4&x.2=48", (inputs,))
+    python = ModelSource.parse(f"{source}:model?calibration={inputs}")
+    assert (python.path, python.entry, python.weights) == (source, "model", (inputs,))
+    named = ModelSource.parse(f"hf:gpt2?weights={weights}&calibration={inputs}&cache=8#")
+    assert (named.entry, named.weights) == ("hf:gpt2?cache=8#", (weights, inputs))
+    with pytest.raises(UsageError, match="of typical inputs"):
+        ModelSource.parse(f"{onnx}?calibration=gone.npz")
+
+
 def test_options_of_a_file_are_sent_along(tmp_path: Path) -> None:
     onnx = tmp_path / "open.onnx"
     onnx.write_bytes(b"\x08")

@@ -292,6 +292,17 @@ def test_a_dim_that_the_file_leaves_open_can_be_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("first", "name"), [("batch", "batch"), (None, "x.0")])
+def test_a_size_of_minus_one_is_open(tmp_path: Path) -> None:
+    """As Paddle's exporter writes it."""
+    path = save(graph([node("Relu", "x")], {"x": (-1, 3, -1)}, ["y"]), tmp_path / "net.onnx")
+    with pytest.raises(PenstockError, match=r"model.onnx\?x.2=1"):
+        import_model(str(path))
+    program = import_model(f"{path}?x.2=5")
+    assert program.signature.inputs[0].shape == (1, 3, 5)
+    assert any("x.0" in note for note in program.notes)
+    assert any("calibration=FILE" in note for note in program.notes)
+
+
 def test_an_open_first_dim_is_a_batch_of_one_unless_the_reference_says_more(
     first: str | None, name: str, tmp_path: Path
 ) -> None:

@@ -6,9 +6,12 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from safetensors.torch import save
 from sqlalchemy import text
 
@@ -24,6 +27,7 @@ from penstock.services.steps.graph import run_steps
 from penstock.services.store import ContentStore
 from penstock.services.supervisor.postgres import EmbeddedPostgres
 from tests.fixtures.service import Service, assert_legal, fresh_service
+from tests.frontend.onnx_files import export
 
 MODEL = b"""
 import torch
@@ -183,6 +187,28 @@ def test_sent_weights_are_those_of_the_model(running: Service, tokens: int, ends
         assert step.error["code"] == "weights-file"
         assert step.error["where"] == "weights"
         assert "of shape (32, 16) where the model has (33, 16): wte.weight" in step.error["what"]
+
+
+@pytest.mark.parametrize("calls", [3, 0])
+def test_sent_inputs_are_the_typical_ones_of_an_onnx_file(running: Service, tmp_path: Path, calls: int) -> None:
+    """Through intake, store and fence: eight bits are measured on them, and what is wrong with them is said."""
+    sizes = {"x": {1: "wide.1"}}
+    one = (torch.ones(2, 3),)
+    path = export(torch.nn.Linear(3, 2), one, tmp_path / "net.onnx", input_names=["x"], dynamic_axes=sizes)
+    np.savez(tmp_path / "in.npz", x=np.full((calls, 2, 3), 7.0))
+    files = [(one.name, io.BytesIO(one.read_bytes())) for one in (path, tmp_path / "in.npz")]
+    intake = Intake(ContentStore(running.home / "store"), running.home, False, 1 << 20, 1 << 20, 0)
+    new = model_of_files(intake, files, "", "", "wide.1=3")
+    with running.database.begin() as tx:
+        model = new.create(tx, None)
+        run = check_model(tx, model, {"platform": "u55c", "quantize": "w8a8"}, owner=None, most_waiting=5).run
+    over = running.wait(run)
+    if calls:
+        assert over.state == RunState.SUCCEEDED, running.explain(run)
+        return
+    error = running.steps(run)["import"].error
+    assert error is not None
+    assert (error["code"], error["where"]) == ("calibration-values", "input 'x' in inputs.npz of net")
 
 
 @pytest.mark.slow

@@ -16,9 +16,9 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from penstock.compiler.errors import PenstockError, nearest
-from penstock.compiler.reference import WEIGHTS, LibraryReference
+from penstock.compiler.reference import BESIDE, LibraryReference
 
-OWN = ("batch", "seq", "input", "part", "seed", "cache", "chunk", *WEIGHTS)
+OWN = ("batch", "seq", "input", "part", "seed", "cache", "chunk", *BESIDE)
 """Options that are ours with every library; all others go to the library."""
 _FORBIDDEN = ("pretrained", "checkpoint", "cache_dir", "backbone", "weights", "device", "dtype", "hub")
 """In the name of an option: what would read files or the network, or leave float32 on the CPU."""

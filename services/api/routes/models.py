@@ -38,7 +38,7 @@ from penstock.services.jobs.models import (
     zoo_model,
 )
 from penstock.services.jobs.quotas import check_quotas
-from penstock.services.jobs.sources import OPTION_VALUE, file_options
+from penstock.services.jobs.sources import OPTION_NAME, OPTION_VALUE, file_options
 from penstock.services.run_options import LONGEST_NAME, NAME_PATTERN, PLAIN
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
@@ -48,7 +48,7 @@ ModelId = Annotated[str, Path(max_length=64)]
 _FIELDS = ("file", "entry", "options", "name")
 _MOST_FILES, _LONGEST_ENTRY = 256, 2000
 _BINARY = {"type": "string", "format": "binary"}
-_OPTION = f"{NAME_PATTERN}={OPTION_VALUE}"
+_OPTION = f"{OPTION_NAME}={OPTION_VALUE}"
 _FORM_SCHEMA = {
     "type": "object",
     "additionalProperties": False,
@@ -57,7 +57,8 @@ _FORM_SCHEMA = {
         "file": {
             "anyOf": [_BINARY, {"type": "array", "items": _BINARY, "minItems": 1, "maxItems": _MOST_FILES}],
             "description": "a .py, .onnx or .mlir file; or, as several fields of this name, safetensors files with "
-            "their index, a config.json of transformers, and the .py file if the model is not named by `entry`; or a "
+            "their index, a config.json of transformers, and the .py file if the model is not named by `entry`; beside "
+            "any of these typical inputs (.npz, .npy), which eight bits are measured on; or a "
             "kernel in HLS C++ (.cpp) with the headers that it includes; or, beside the model that `file` or `entry` "
             "names, a task program (.py) for some of its layers",
         },

@@ -15,12 +15,12 @@ from urllib.parse import quote
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.mesh_record import FILE as MESH
-from penstock.compiler.reference import TASKS
+from penstock.compiler.reference import CALIBRATION, TASKS
 from penstock.compiler.saved_program import FILES, load_checked
 from penstock.compiler.tasks.bodies import has_foreign_bodies
 from penstock.db.schema.records import Json, Model
 from penstock.services.jobs.host_work import check_host_work
-from penstock.services.jobs.models import BODIES, PROGRAM_FOLDER, WEIGHTS_FOLDER
+from penstock.services.jobs.models import BODIES, PROGRAM_FOLDER, TYPICAL_FOLDER, WEIGHTS_FOLDER
 from penstock.services.jobs.sources import options_text
 from penstock.services.run_options import RunOptions
 from penstock.services.settings import Settings
@@ -93,7 +93,7 @@ def _source(context: StepContext) -> tuple[str, Path | None]:
         return model.source, None
     folder = context.folder / "source"
     folder.mkdir()
-    if model.details.get("weights") or model.details.get("program"):
+    if any(model.details.get(part) for part in ("weights", "program", CALIBRATION)):
         context.store.extract_tree(model.sha256, folder)
     else:
         (folder / file_name(model)).write_bytes(context.store.read_bytes(model.sha256))
@@ -114,6 +114,9 @@ def _seen(model: Model, folder: str) -> str:
     options = options_text(model.details.get("options") or {})
     if model.details.get("weights"):
         whole += f"{'&' if '?' in whole else '?'}weights={quote(folder)}/{WEIGHTS_FOLDER}"
+    if typical := model.details.get(CALIBRATION):
+        whole += f"{'&' if '?' in whole else '?'}{CALIBRATION}={quote(folder)}/{TYPICAL_FOLDER}/{typical}"
+        options = options.replace("?", "&", 1) if not model.details.get("program") else options
     if program := model.details.get("program"):
         return f"{whole}#{folder}/{PROGRAM_FOLDER}/{PurePosixPath(str(program)).name}{options}"
     return f"{whole}{mark}{layers}" if mark else f"{whole}{options}"
