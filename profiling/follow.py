@@ -16,6 +16,7 @@ READY = 3  # whether it may have something new to look at
 FIRST_PORT = 0
 LAST_PORT = 1  # the one after it
 LATENCY = 2  # until the next one starts, if it never waits
+NEXT = 3  # when the next one starts
 # columns of a port
 CHANNEL = 0
 WRITES = 1
@@ -120,5 +121,5 @@ def follow(
                     most = max(most, late[port[LATE] + port[MET]])
                 if not done:
                     break
-                task[START] = start + nest[LATENCY] + most
+                task[START] = nest[NEXT] = start + nest[LATENCY] + most
                 task[AT] += 1

@@ -30,6 +30,9 @@ from penstock.profiling.steady import steady_times
 from penstock.profiling.timeline import FreeTimeline, Timeline, TimelineMemory
 from penstock.profiling.waiting import waiting_tokens
 
+_MOST_INPUTS = 5
+"""That are followed where full FIFOs hold them up. Where these hold less than an input, the second is as far behind the
+first as any is behind the one before; of those that hold whole inputs, it takes so many more until they are full."""
 _MOST_FACTS = 1 << 16
 
 
@@ -123,10 +126,14 @@ class DesignModel:
         """
         depth_of = {name: depths.get(name, channel.depth) for name, channel in network.channels.items()}
         written = Counter(c.writer for c in figures.channels)
-        if any(_enough(c, written) > depth_of[c.name] for c in figures.channels):
-            changed = network.with_depths(depths)
-            pairs = zip(self._free(network), changed.groups, strict=True)
-            timelines = [free.bounded(part, seen=seen) for free, part in pairs]
+        tight = any(_enough(c, written) > depth_of[c.name] for c in figures.channels)
+        alone = not self.back_to_back or len(network.groups) > 1 or network.has_circles
+        if tight or (not alone and any(_crowded(c, depth_of[c.name]) for c in figures.channels)):
+            changed, free = network.with_depths(depths), self._free(network)
+            if not alone:
+                return self._of_several(free[0], changed, depth_of, figures.channels, seen=seen)
+            pairs = zip(free, changed.groups, strict=True)
+            timelines = [one.bounded(part, seen=seen) for one, part in pairs]
             found = self._figures(changed, timelines)
         else:
             timelines = [free.result() for free in self._free(network)]
@@ -134,8 +141,24 @@ class DesignModel:
         if len(network.groups) > 1:  # inputs do not overlap
             return found
         busy = {task.name: task.latency for task in found.tasks}
-        steady = steady_times(network, busy, depth_of, timelines[0].channels)
-        return replace(found, interval=max(found.interval, steady.interval(busy)))
+        steady = steady_times(network, busy, depth_of, timelines[0].channels).interval(busy)
+        if steady > found.interval and not alone:  # which it may be by far less
+            free = self._free(network)[0]
+            return self._of_several(free, network.with_depths(depths), depth_of, figures.channels, seen=seen)
+        return replace(found, interval=max(found.interval, steady))
+
+    def _of_several(
+        self, free: FreeTimeline, network: TaskNetwork, depths: Mapping[str, int], channels: Sequence[ChannelFigures],
+        *, seen: bool,
+    ) -> DesignFigures:  # fmt: skip
+        """With the time between inputs that hold each other up, as they are followed one by one."""
+        holding = [depths[c.name] // c.tokens for c in channels if _crowded(c, depths[c.name])]
+        taking_turns = any(len(task.nests) > 1 for task in network.tasks)  # every other input may be sooner
+        inputs = min(2 + taking_turns + max(holding, default=0), _MOST_INPUTS)
+        timeline = free.followed(network, inputs, seen=seen)
+        found = self._figures(network, [timeline])
+        interval = max(*timeline.busy.values(), timeline.apart or 0, ceil(found.memory_cycles or 0))
+        return replace(found, interval=interval)
 
     def with_area(self, figures: DesignFigures, network: TaskNetwork, depths: Mapping[str, int]) -> DesignFigures:
         """The figures of the same network with the area of other FIFO depths, and the times that they had."""
@@ -237,6 +260,11 @@ def _enough(channel: ChannelFigures, written: Mapping[str, int]) -> int:
     """The depth from which on a channel leaves the design's latency alone."""
     alone = written[channel.writer] == 1
     return channel.least_depth if alone and channel.kind == "stream" else channel.high_water
+
+
+def _crowded(channel: ChannelFigures, depth: int) -> bool:
+    """Whether several inputs at once may find no room in what one alone has enough of."""
+    return channel.prefetch is None and 0 < channel.waiting > depth - channel.high_water
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,18 @@ the figures are then approximate, and say so.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 
 from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform
-from penstock.compiler.simulator import Sequence, Simulator
+from penstock.compiler.simulator import Sequence as KernelSequence
+from penstock.compiler.simulator import Simulator
 from penstock.profiling.bandwidth import memory_ports
 from penstock.profiling.channel_times import ChannelTimes
-from penstock.profiling.in_order import Found, times_in_order
+from penstock.profiling.in_order import Found, Slots, times_in_order
 from penstock.profiling.network import Task, TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.sampling import Ends, Times, ends_of, sample_tokens
@@ -44,6 +45,8 @@ class Timeline:
     """Cycles that each task takes if it never waits for another; external memory's pace is in it."""
     first_output: int
     exact: bool
+    apart: int | None = None
+    """Cycles between the last of several inputs, where more than one was followed."""
 
     @property
     def latency(self) -> int:
@@ -92,15 +95,19 @@ class TimelineMemory:
         """
         key = (id(index), depth, early)
         if key not in self.slots:
-            first = int(index.searchsorted(depth))
-            if early:
-                place = index.searchsorted(index[first:] - depth, side="right") - 1
-            else:
-                place = index.searchsorted(index[first:] - depth)
-                place -= place >= np.arange(first, len(index))
+            first, place = slots_of(index, depth, early=early)
             self.slots[key] = (first, place, index)
             self.grow(place.nbytes)
         return self.slots[key][:2]
+
+
+def slots_of(index: Times, depth: int, *, early: bool) -> Slots:
+    """The same for any samples, which are found anew."""
+    first = int(index.searchsorted(depth))
+    if early:
+        return first, index.searchsorted(index[first:] - depth, side="right") - 1
+    place = index.searchsorted(index[first:] - depth)
+    return first, place - (place >= np.arange(first, len(index)))
 
 
 class FreeTimeline:
@@ -131,6 +138,12 @@ class FreeTimeline:
         self.claimed: dict[str, Times] = {}
         self.read: dict[str, Times] = {}
         self.times: dict[str, TaskTimes] = {}
+        self.apart: int | None = None
+        self._early = False
+        self._runs: dict[Hashable, tuple[TaskRun, object, object]] = {}
+        self._freed: dict[Hashable, tuple[Times, object]] = {}
+        self._ends: Mapping[str, tuple[str, str]] = {}
+        self._waiting: set[str] = set()
         self._run_free()
 
     def _work(self, task: Task, ends: Ends) -> Work:
@@ -163,7 +176,7 @@ class FreeTimeline:
     def _run_circles(self) -> None:
         """The same where tokens come back: at the times that the simulator finds for them."""
         found = simulated_network(self.network, self.platform, self.clock_mhz)
-        assert not isinstance(found, Sequence), "a task program is one kernel"
+        assert not isinstance(found, KernelSequence), "a task program is one kernel"
         for one in Simulator(found, rules_of(self.platform, self.clock_mhz)).free_run().tokens:
             name = one.channel.name
             self.written[name] = one.filled[self.samples[name]]
@@ -178,30 +191,39 @@ class FreeTimeline:
         self.claimed.update({names[position]: times for position, times in run.claimed.items()})
         self.times[task.name] = run.times
 
+    def followed(self, network: TaskNetwork, inputs: int, *, seen: bool = False) -> Timeline:
+        """The times of the first of several inputs where full channels make their writers wait, and how far apart the
+        last ones end: of the same network, with any depths. Not where tokens come back."""
+        settled = self._with_depths_of(network)
+        settled._follow(seen, inputs)
+        return settled.result()
+
     def bounded(self, network: TaskNetwork, *, seen: bool = False) -> Timeline:
-        """The times where full channels make their writers wait: of the same network, with any depths.
+        """The same of one input alone.
 
         Of depths that were `seen` to run through, samples that stand in a circle say that samples are too few.
         """
         shallow = {n for n, c in network.channels.items() if self._channel(n).high_water > c.depth}
         if not shallow:
             return self.result()
+        settled = self._with_depths_of(network)
+        settled._settle(shallow, seen)
+        return settled.result()
+
+    def _with_depths_of(self, network: TaskNetwork) -> FreeTimeline:
+        """As it is, for times with the depths of a network to take the place of its own.
+
+        Tasks that are alike and wait for the same are run once: what is known holds all that it is known by.
+        """
         settled = copy(self)
         settled.network = network
         settled.written, settled.claimed, settled.read = dict(self.written), dict(self.claimed), dict(self.read)
         settled.times = dict(self.times)
-        settled._settle(shallow, seen)
-        return settled.result()
+        settled._runs, settled._freed, settled._ends = {}, {}, network.ends()
+        return settled
 
     def _settle(self, shallow: set[str], seen: bool) -> None:
-        """Let full channels hold their writers back until nothing moves.
-
-        Tasks that are alike and wait for the same are run once: what is known holds all that it is known by.
-        """
-        self._early = False
-        self._runs: dict[Hashable, tuple[TaskRun, object, object]] = {}
-        self._freed: dict[Hashable, tuple[Times, object]] = {}
-        self._ends = self.network.ends()
+        """Let full channels hold their writers back until nothing moves."""
         self._waiting = {self._ends[name][0] for name in shallow}
         first = 0
         for number in range(_MOST_SWEEPS):
@@ -212,11 +234,15 @@ class FreeTimeline:
             if number > 1 and ran * _SETTLING > first:
                 break  # it would not end soon
             first = max(first, ran)
-        found = self._in_order()
+        self._follow(seen, 1)
+
+    def _follow(self, seen: bool, inputs: int) -> None:
+        """Every access once, in order."""
+        found = self._in_order(inputs)
         if found.stuck and seen:
             self._early = True
             self._freed.clear()
-            found = self._in_order()
+            found = self._in_order(inputs)
         if found.stuck and seen and self.network.has_circles:
             return  # accesses are looked at port by port, which says too little where tokens come back
         if found.stuck:
@@ -227,15 +253,21 @@ class FreeTimeline:
                 hint="deepen these channels, or leave their depths to the tool",
             )  # fmt: skip
         self.written, self.read = found.written, found.read
+        self.apart = _apart(found.ends)
         for task in self.network.tasks:
             self._run_again(task)
 
-    def _in_order(self) -> Found:
-        slots = {
-            name: self.memory.slots_of(self.samples[name], channel.depth, early=self._early)
-            for name, channel in self.network.channels.items()
-        }
-        return times_in_order(self.work, self.names, slots, {name: len(self.samples[name]) for name in slots})
+    def _in_order(self, inputs: int) -> Found:
+        counts = {name: len(index) for name, index in self.samples.items()}
+        return times_in_order(self.work, self.names, self._slots(inputs), counts, inputs)
+
+    def _slots(self, inputs: int) -> dict[str, Slots]:
+        """Which token of all inputs frees whose slot, by channel."""
+        depths = {name: channel.depth for name, channel in self.network.channels.items()}
+        if inputs == 1:
+            return {name: self.memory.slots_of(self.samples[name], d, early=self._early) for name, d in depths.items()}
+        repeated = {id(index): _repeated(index, inputs) for index in self.samples.values()}
+        return {name: slots_of(repeated[id(self.samples[name])], d, early=self._early) for name, d in depths.items()}
 
     def _sweep(self) -> bool:
         """Every task for which something changed, in order and back again. Whether anything moved."""
@@ -300,7 +332,7 @@ class FreeTimeline:
             if not self.work[task.name].writes
             for name in self.names[task.name]
         ]
-        return Timeline(dict(self.times), channels, self._busy, min(firsts, default=0), exact)
+        return Timeline(dict(self.times), channels, self._busy, min(firsts, default=0), exact, self.apart)
 
 
 def _cycles_a_bit(platform: Platform, clock_mhz: float) -> float:
@@ -309,3 +341,15 @@ def _cycles_a_bit(platform: Platform, clock_mhz: float) -> float:
     if memory is None:
         return 0.0  # no memory of its own: the host's link delivers, and is not modelled
     return clock_mhz / (8e3 * memory.port_gb_s * MEMORY_EFFICIENCY)
+
+
+def _apart(ends: Sequence[int]) -> int | None:
+    """How far the last inputs are apart: the mean of two times, where every other input may be sooner."""
+    latest = ends[-3:]
+    return -(-(latest[-1] - latest[0]) // (len(latest) - 1)) if len(latest) > 1 else None
+
+
+def _repeated(index: Times, inputs: int) -> Times:
+    """The sampled tokens of as many inputs that follow each other."""
+    count = int(index[-1]) + 1
+    return np.concatenate([index + number * count for number in range(inputs)])

@@ -17,6 +17,8 @@ from penstock.profiling.model import ChannelFigures
 
 _MARGIN = 2
 """One token more for so many, since inputs that follow each other wait for each other."""
+_FEW_BITS = 2048
+"""That a FIFO holds in LUTs, which are hardly fewer for less: in most of those of a frame's rows it is a few tokens."""
 
 
 def depths_back_to_back(
@@ -48,9 +50,10 @@ def roomy_or_slower(
     """The same, where tasks go at their own pace if FIFOs have `room` for that: else as the `slower` ones do.
 
     Those go no faster than the slowest, as all do in the long run. Where there is no room for that either, FIFOs are
-    as for one input, but hold what waits for readers that are still with the input before; or as for one input alone:
-    on a small device memory is worth more as lanes' banks. If that is more than there is room for, tasks of one input
-    go as slowly as the slowest as well, where that takes fewer bits. What loads fill is as the design says.
+    as for one input, but hold what waits for readers that are still with the input before. Without room for that, each
+    is as shallow as any of these say: what one holds while tasks go at one pace seldom has to wait there at all if they
+    go at another. Without room for that either, they are as for one input alone; or tasks of one input go as slowly as
+    the slowest, where that takes the fewest bits. What loads fill is as the design says.
     """
     own = [channel for channel in channels if channel.kind == "stream" and channel.prefetch is None]
 
@@ -61,16 +64,18 @@ def roomy_or_slower(
         return bits(found) <= room
 
     slowly = cache(slower)  # to model that takes as long as to model the design
+    enough: list[Mapping[str, int]] = []
     for times in (lambda: channels, slowly):
         found, doubtful = depths_back_to_back(channels, times(), depths)
         if has_room(found):
             return found, doubtful
+        enough.append(found)
     held = depths_where_paths_meet(channels, depths, room)
-    waiting = {c.name: max(held[c.name], c.high_water + c.waiting) for c in own if c.waiting}
-    if has_room({**held, **waiting}):
-        held |= waiting
-    if not has_room(held):
-        evenly, doubtful = equalised_depths(channels, slowly(), depths)
-        if bits(evenly) < bits(held):
-            return evenly, doubtful
-    return held, held != depths
+    waiting = held | {c.name: max(held[c.name], c.high_water + c.waiting) for c in own if c.waiting}
+    least = {c.name: min(waiting[c.name], *(one[c.name] for one in enough)) for c in own}
+    lean = held | {c.name: max(least[c.name], min(enough[-1][c.name], _FEW_BITS // c.bits)) for c in own}
+    for found in (waiting, lean, held):
+        if has_room(found):
+            return found, found != depths
+    evenly, doubtful = equalised_depths(channels, slowly(), depths)
+    return (evenly, doubtful) if bits(evenly) < bits(lean) else (lean, lean != depths)

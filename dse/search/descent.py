@@ -19,7 +19,7 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.lanes.neighbours import follow
 from penstock.dse.search.effort import settings_of
-from penstock.dse.search.outside import FED, fed_otherwise, in_blocks, loaded_late, run_ahead, shared_out
+from penstock.dse.search.outside import FED, fed_otherwise, in_blocks, loaded_late, run_ahead, shared_out, striped
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.sides import favoured, sides_of, stepped
 from penstock.dse.search.worth import PassedOver, State, Worth, rank_of
@@ -48,8 +48,7 @@ _FOR_ALL_PLACES = 2_000_000
 """Settings times the places of all kernels' frames: each passes on its own, and is timed."""
 _WORTH_ANOTHER = 0.4
 """What part of the settings may be tried before a descent from another start is begun."""
-_MOST_FRUITLESS = 12
-_FOR_WHAT_DOES_NOT_FIT = 24
+_MOST_FRUITLESS, _FOR_WHAT_DOES_NOT_FIT = 12, 24
 _FEW_KERNELS = 12
 _PADDINGS_OF_MANY = 16
 _OF_SETTINGS = 16
@@ -107,6 +106,7 @@ class _Descent:
         most = max(1, min(_MOST_TRIED, settings_of(self.kernels), _FOR_ALL_PLACES // places))
         self.worth = Worth(evaluator, choices, most, second)
         self._evaluate = self.worth.evaluate
+        self._more_banks = [striped] if evaluator.goal.weighs_frames else []  # the best may have begun with the fewest
 
     def run(self, rounds: int) -> Descended:
         """From the best start, and from the next ones for as long as little was tried."""
@@ -220,8 +220,7 @@ class _Descent:
             if ROWS in self.choices:  # what suits plain walks need not suit these, nor the other way round later
                 unpadded = [flow for way in (plain, *self._other_multipliers(plain)) for flow in self._flowing(way)]
                 ways.append(self._best_of(unpadded, ways[0], more=True))
-                others = [e for e in self._all(unpadded) if e is not ways[1]]
-                ways.append(min(others, key=rank_of, default=ways[0]))
+                ways.append(min((e for e in self._all(unpadded) if e is not ways[1]), key=rank_of, default=ways[0]))
             found += [e for way in {id(w): w for w in ways}.values() if (e := self._well_fed(way)) not in found]
         if not found:
             raise PenstockError(
@@ -243,8 +242,9 @@ class _Descent:
 
     def _fed(self, best: Evaluation) -> Evaluation:
         """With banks, multipliers and loads that run ahead as suits its walks, whatever was tried before."""
-        best = self._best_of(run_ahead(self.choices, best.params, far=True), best, more=True)
-        return self._best_of(fed_otherwise(self.choices, best.params), best, more=True)
+        for moves in (partial(run_ahead, far=True), fed_otherwise, *self._more_banks):
+            best = self._best_of(moves(self.choices, best.params), best, more=True)
+        return best
 
     def _flows(self, start: Evaluation) -> bool:
         """Whether walks fall in with each other already, and need no anchor for that."""

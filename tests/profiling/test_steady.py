@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from torch import nn
+from torch import Tensor, nn
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
@@ -120,6 +120,33 @@ def test_a_frame_waits_before_its_windows_for_a_layer_that_wants_it_all_at_once(
     assert deepest.depth * deepest.bits <= 8 * 128 * 8 * 8  # the frame, not the nine places of its windows
 
 
+class Expanding(nn.Module):
+    def __init__(self, channels: int, inside: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(channels, inside, 1), nn.ReLU(),
+            nn.Conv2d(inside, inside, 3, padding=1, groups=inside), nn.ReLU(), nn.Conv2d(inside, channels, 1),
+        )  # fmt: skip
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.body(x)
+
+
+@pytest.mark.parametrize(("channels", "inside", "side"), [(16, 64, 12), (32, 128, 8)])
+def test_frames_on_a_crowded_chip_are_as_far_apart_as_modelled(channels: int, inside: int, side: int) -> None:
+    """FIFOs hold what one frame leaves waiting, and no more: layers take turns with two frames, and no task's time
+    says so."""
+    blocks = [Expanding(channels, inside) for _ in range(2)]
+    body = nn.Sequential(nn.Conv2d(3, channels, 3, padding=1), *blocks, nn.Conv2d(channels, 32, 1))
+    evaluator = Evaluator.create(
+        prepare(imported(body, (1, 3, side, side)), "w8a8"), "zu3eg", quantize="w8a8",
+        goal=Goal.of(("throughput",), ["bram18<=8"]),
+    )  # fmt: skip
+    found = evaluator.evaluate(evaluator.space.fitted_setting())
+    assert found.figures.interval > 1.08 * max(task.latency for task in found.figures.tasks)
+    assert found.figures.interval == pytest.approx(simulated_interval(evaluator, found), rel=0.01)
+
+
 def test_what_waits_for_the_input_before_has_room_where_a_designs_own_pace_has_none() -> None:
     """A burst that costs much memory is no reason to let frames wait in front of their reader."""
     area = Resources()
@@ -153,6 +180,8 @@ def test_fifos_of_slower_tasks_where_those_of_a_designs_own_pace_are_larger_stil
     assert len(asked) == 1, "to model slower tasks takes as long as to model the design"
     found, _ = roomy_or_slower((rows, frame), lambda: slower, safe, 400_000)
     assert found == safe, "it has room"
+    found, _ = roomy_or_slower((rows, frame), lambda: slower, safe, 650_000)
+    assert found == {"rows": 62, "frame": 80_030}, "each as shallow as any pace lets it be"
 
 
 def test_a_fifo_beside_several_slow_tasks_holds_as_many_inputs_as_these() -> None:

@@ -15,6 +15,7 @@ from penstock.profiling import in_order, sampling
 from penstock.profiling import timeline as timelines
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.simulated import simulate_design
 from penstock.profiling.timeline import FreeTimeline, Timeline
 from tests.profiling.steppers import Stuck, flushed, nest, network, port, step_through
 
@@ -166,6 +167,26 @@ def test_times_in_order_are_those_that_sweeps_settle_on(few: int, net: TaskNetwo
     for name, channel in ordered.channels.items():
         for field in ("claimed", "written", "read"):
             assert getattr(channel, field).tolist() == getattr(swept.channels[name], field).tolist()
+
+
+@pytest.mark.parametrize("few", [in_order.FEW, 0], ids=["plain", "compiled"])
+@given(net=drawn_networks(), inputs=st.integers(2, 5))
+@settings(max_examples=100)
+def test_inputs_that_are_followed_are_as_far_apart_as_simulated(few: int, net: TaskNetwork, inputs: int):
+    board = load_platform("u55c")
+    simulated = simulate_design(net, board, 250.0, frames=inputs)
+    free = FreeTimeline(net, read_stage=1, platform=board, clock_mhz=250.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(in_order, "FEW", few)
+        if simulated.deadlock is not None:
+            with pytest.raises(ProfilingError, match="does not settle"):
+                free.followed(net, inputs)
+            return
+        found = free.followed(net, inputs)
+    assert found.latency == simulated.latency
+    latest = simulated.frame_ends[-3:]
+    assert found.apart == math.ceil((latest[-1] - latest[0]) / (len(latest) - 1))
+    assert found.tasks == free.bounded(net).tasks
 
 
 @pytest.mark.slow
