@@ -15,14 +15,16 @@ _FOR_SOME_KERNELS, _FOR_MANY_KERNELS = 150_000_000, 5_000_000
 _OF_EACH_KERNEL = (WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED)
 
 
-def usual_trials(choices: Choices, first: int, kernels: int) -> int:
+def usual_trials(choices: Choices, first: int, kernels: int, *, descended: bool = False) -> int:
     """As many as there are settings to begin with, and two for each open parameter of the model as a whole.
 
     Parameters of single kernels do not count: the descent has been through them. Of models with many kernels only a few
-    are added: each takes a second or two to model, and so do those that miss a limit before one is found.
+    are added: each takes a second or two to model, and so do those that miss a limit before one is found. None is where
+    the search has `descended` to the one best that is asked for: what a sampler proposes after so few trials of so many
+    parameters takes several times as long, or misses a limit.
     """
     if kernels > QUICKLY_MODELLED:
-        return min(MOST_USUAL_TRIALS // 2, first + _OF_MANY)
+        return min(MOST_USUAL_TRIALS // 2, first + (0 if descended else _OF_MANY))
     single = tuple(f"{kind}." for kind in _OF_EACH_KERNEL)
     open_to = [name for name, values in choices.items() if len(values) > 1 and not name.startswith(single)]
     return min(MOST_USUAL_TRIALS // 2, first + max(_FEWEST, min(_MOST, 2 * len(open_to))))

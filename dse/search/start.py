@@ -18,7 +18,7 @@ from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.effort import QUICKLY_MODELLED, near_enough, usual_trials
 from penstock.dse.search.fill import LANES, fill, fits
 from penstock.dse.search.held import NEARLY, held
-from penstock.dse.search.sampler_kinds import sampler_kind
+from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.shared import shared
@@ -82,8 +82,10 @@ def plan(
     if sampler_kind(sampler).walks:
         return SearchPlan((), 0, trials or usual_trials(choices, 0, kernels), bound, enough, near_enough=False)
     first, modelled = starting_settings(evaluator, choices, enough, second)
-    done = any(one.feasible and one.values[0] <= enough for one in (evaluator.evaluate(params) for params in first[:1]))
-    most = trials or usual_trials(choices, len(first), kernels)
+    fitting = [one for one in (evaluator.evaluate(params) for params in first[:1]) if one.feasible]
+    done = any(one.values[0] <= enough for one in fitting)
+    descended = bool(modelled and fitting) and len(evaluator.goal.objectives) == 1 and sampler == DEFAULT_SAMPLER
+    most = trials or usual_trials(choices, len(first), kernels, descended=descended)
     most = len(first) if MAPPING in choices else most
     return SearchPlan(first, modelled, min(most, len(first)) if done else most, bound, enough, done)
 
