@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.choosing import nearest_miss, pareto_front, select_best
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.search.effort import QUICKLY_MODELLED
 from penstock.dse.search.explore import Tried, explore
+from penstock.dse.search.start import plan
 from penstock.dse.space.tiling import TilingOptions
 from tests.compiler.designs import Dense, build_network
 
@@ -112,3 +115,19 @@ def test_an_exploration_in_which_nothing_fits_says_what_is_short():
     with pytest.raises(PenstockError, match="bram18") as caught:
         explore(Evaluator.create(heavy, "ecp5-25k", options=TilingOptions(max_lanes=4)), 3)
     assert caught.value.code == "nothing-fits"
+
+
+@pytest.mark.parametrize(
+    ("objectives", "sampler", "more"), [(("latency",), "local", 0), (("latency", "resources"), "local", 4),
+                                        (("latency",), "random", 4)],
+)  # fmt: skip
+def test_of_many_kernels_nothing_is_proposed_after_the_descent_to_one_best(
+    objectives: tuple[str, ...], sampler: str, more: int
+):
+    program = build_network("int8", None, 16, tuple(Dense(16, True, False) for _ in range(QUICKLY_MODELLED)), seed=1)
+    evaluator = Evaluator.create(program, "kv260", goal=Goal.of(objectives, ()))
+    assert len(evaluator.space.graph.operations) > QUICKLY_MODELLED
+    planned = plan(evaluator, evaluator.space.choices, sampler)
+    assert not planned.near_enough
+    assert planned.trials == len(planned.first) + more
+    assert plan(evaluator, evaluator.space.choices, sampler, 40).trials == 40
