@@ -20,8 +20,7 @@ def usual_trials(choices: Choices, first: int, kernels: int, *, descended: bool 
 
     Parameters of single kernels do not count: the descent has been through them. Of models with many kernels only a few
     are added: each takes a second or two to model, and so do those that miss a limit before one is found. None is where
-    the search has `descended` to the one best that is asked for: what a sampler proposes after so few trials of so many
-    parameters takes several times as long, or misses a limit.
+    the search has `descended` to the one best that is asked for.
     """
     if kernels > QUICKLY_MODELLED:
         return min(MOST_USUAL_TRIALS // 2, first + (0 if descended else _OF_MANY))

@@ -82,9 +82,9 @@ def plan(
     if sampler_kind(sampler).walks:
         return SearchPlan((), 0, trials or usual_trials(choices, 0, kernels), bound, enough, near_enough=False)
     first, modelled = starting_settings(evaluator, choices, enough, second)
-    fitting = [one for one in (evaluator.evaluate(params) for params in first[:1]) if one.feasible]
-    done = any(one.values[0] <= enough for one in fitting)
-    descended = bool(modelled and fitting) and len(evaluator.goal.objectives) == 1 and sampler == DEFAULT_SAMPLER
+    found = [evaluator.evaluate(params) for params in first[:1]]
+    done = any(one.feasible and one.values[0] <= enough for one in found)
+    descended = modelled > 0 and sampler == DEFAULT_SAMPLER and all(_is_all(evaluator, one) for one in found)
     most = trials or usual_trials(choices, len(first), kernels, descended=descended)
     most = len(first) if MAPPING in choices else most
     return SearchPlan(first, modelled, min(most, len(first)) if done else most, bound, enough, done)
@@ -115,9 +115,16 @@ def starting_settings(
         otherwise = waiting_otherwise(found.timed, found.best) if evaluator.goal.weighs_frames else []
         settings += [fastest, *turned, *divisible, best, *otherwise, *smaller]
         modelled = found.tried + more
-    if set(choices["allocation"]) != {FITTED}:
+    if set(choices["allocation"]) != {FITTED} and not (found is not None and _is_all(evaluator, found.best)):
         settings += [within(params, choices) for params in _guesses(evaluator)]
     return tuple(_new_and_fitting(evaluator, settings, second)), modelled
+
+
+def _is_all(evaluator: Evaluator, best: Evaluation) -> bool:
+    """Whether nothing but the best of a descent is worth a trial. Of models of many kernels guesses of other kinds, and
+    what a sampler proposes after so few trials of so many parameters, are several times slower or miss a limit."""
+    many = len(evaluator.space.graph.operations) > QUICKLY_MODELLED
+    return many and best.feasible and len(evaluator.goal.objectives) == 1
 
 
 def waiting_otherwise(timed: Sequence[Evaluation], best: Evaluation) -> list[dict[str, Value]]:

@@ -118,16 +118,21 @@ def test_an_exploration_in_which_nothing_fits_says_what_is_short():
 
 
 @pytest.mark.parametrize(
-    ("objectives", "sampler", "more"), [(("latency",), "local", 0), (("latency", "resources"), "local", 4),
-                                        (("latency",), "random", 4)],
-)  # fmt: skip
-def test_of_many_kernels_nothing_is_proposed_after_the_descent_to_one_best(
-    objectives: tuple[str, ...], sampler: str, more: int
+    ("objectives", "sampler", "guessed", "more"),
+    [
+        (("latency",), "local", False, 0),
+        (("latency", "resources"), "local", True, 4),
+        (("latency",), "random", False, 4),
+    ],
+)
+def test_of_many_kernels_nothing_is_guessed_or_proposed_after_the_descent_to_one_best(
+    objectives: tuple[str, ...], sampler: str, guessed: bool, more: int
 ):
     program = build_network("int8", None, 16, tuple(Dense(16, True, False) for _ in range(QUICKLY_MODELLED)), seed=1)
     evaluator = Evaluator.create(program, "kv260", goal=Goal.of(objectives, ()))
     assert len(evaluator.space.graph.operations) > QUICKLY_MODELLED
     planned = plan(evaluator, evaluator.space.choices, sampler)
     assert not planned.near_enough
+    assert any(params["allocation"] != "fitted" for params in planned.first) == guessed
     assert planned.trials == len(planned.first) + more
     assert plan(evaluator, evaluator.space.choices, sampler, 40).trials == 40
