@@ -1,7 +1,9 @@
 """Puts an elementwise operation behind reductions whose sums cannot be used as they are after quantisation.
 
 Quantisation narrows values in elementwise operations: a reduction that reads another one needs narrow values, so do
-slices and concatenations, and the host can scale a result by columns only.
+slices and concatenations, and the host can scale a result by columns only. Products summed up that several operations
+read are narrowed once, before they part: one of these mostly waits for another, as a norm does for its own sum, and
+what waits meanwhile would take 32 bits.
 """
 
 from __future__ import annotations
@@ -9,14 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects import func
+from xdsl.dialects import arith, func
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, SSAValue, Use
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.type import get_element_type_or_self
 
 from penstock.compiler.transforms.editor import Editor, layer_of, shape_of
-from penstock.compiler.transforms.generics import PARALLEL, build_generic, empty, is_reduction, maps_of
+from penstock.compiler.transforms.generics import PARALLEL, build_generic, empty, is_reduction, maps_of, yielded
 from penstock.compiler.transforms.parts import moves_data
 from penstock.compiler.transforms.rewrite import Rewrite
 
@@ -28,19 +30,30 @@ class InsertRequantise(Rewrite):
     def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():
             if is_reduction(op):
-                readers = [use for use in op.results[0].uses if _needs_other_scale(editor, op, use)]
+                several = _sums_products(op) and _is_read_several_times(op)
+                readers = [use for use in op.results[0].uses if _needs_other_scale(editor, op, use, several=several)]
                 if readers:
                     copy = _copy_behind(editor, op)
                     for use in readers:
                         use.operation.operands[use.index] = copy
 
 
-def _needs_other_scale(editor: Editor, op: linalg.GenericOp, use: Use) -> bool:
+def _sums_products(op: linalg.GenericOp) -> bool:
+    """Of two tensors: such sums are in 32 bits, where a largest or smallest number is no wider than what it is of."""
+    return len(set(op.inputs)) > 1 and isinstance(yielded(op).owner, arith.AddfOp)
+
+
+def _is_read_several_times(op: linalg.GenericOp) -> bool:
+    readers = {use.operation for use in op.results[0].uses}
+    return sum(not isinstance(reader, func.ReturnOp) for reader in readers) > 1
+
+
+def _needs_other_scale(editor: Editor, op: linalg.GenericOp, use: Use, *, several: bool) -> bool:
     if isinstance(use.operation, func.ReturnOp):
         if editor.program.layers is not None:  # whose weights have other scales; the host has one
             return True
         return not _scales_by_columns(editor, op, editor.signature.outputs[use.index].shape)
-    return is_reduction(use.operation) or moves_data(use.operation)
+    return several or is_reduction(use.operation) or moves_data(use.operation)
 
 
 def _scales_by_columns(editor: Editor, op: linalg.GenericOp, port: tuple[int, ...]) -> bool:

@@ -95,3 +95,25 @@ def test_products_take_the_slices_that_both_widths_ask_for(bits: int, narrower: 
 def test_without_the_narrower_factor_a_product_is_square() -> None:
     assert VITIS.find("mac", 27) == VITIS.find("mac", 27, narrower=27)
     assert VITIS.find("arith.addi", 27) == VITIS.find("arith.addi", 27, narrower=27)
+
+
+class NormBehind(nn.Module):
+    """A layer whose rows a norm reads twice: for their size, and to divide by it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.norm = nn.Linear(16, 24, bias=False), nn.RMSNorm(24)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.layer(x))
+
+
+def test_sums_that_several_operations_read_wait_in_eight_bits() -> None:
+    """One of them waits for the other, which needs whole rows first."""
+    program = quantise(simplify(import_module(make(NormBehind), seeded((4, 16)))))
+    generics = [op for op in program.module.walk() if isinstance(op, linalg.GenericOp)]
+    (sums,) = [op for op in generics if len(op.iterator_types) == 3]
+    (reader,) = {use.operation for use in sums.results[0].uses}
+    assert isinstance(reader, linalg.GenericOp)
+    assert get_element_type_or_self(reader.results[0].type) == i8
+    assert len({use.operation for use in reader.results[0].uses}) == 2
