@@ -6,7 +6,8 @@ and then those of the next. What has most still to come behind it is wanted firs
 load that is held back holds back later ones on its port only, and nothing that its reader waits for is among them.
 
 What is small enough to be fetched whole, ahead of its reader, passes before the large tensor that is wanted before it:
-else a layer's scales would come only when all weights of the product that they scale have passed.
+else a layer's scales would come only when all weights of the product that they scale have passed. Before the weights of
+that product it passes in any case, whatever else is wanted in between: its results would wait for their scales.
 
 A tensor that is loaded more than once (`reload`) comes through the same port each time, whether that has others or not.
 """
@@ -24,6 +25,9 @@ from penstock.compiler.names import Names
 from penstock.compiler.plan.parts import Computing, Loading, Part, Storing, Stream, Transfer
 from penstock.compiler.platforms import Platform
 from penstock.compiler.scalars.number_types import type_bits
+
+_LITTLE = 16
+"""A tensor that takes a port so many times less time than another holds it up little."""
 
 
 def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Platform) -> None:
@@ -50,7 +54,7 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
         following, filled = 0, [0.0] * count  # bits that each port brings so far
         striped = any(_stripes(part) > 1 for part in loads)
         together, shared = (set[Part](), 0) if striped else _together(loads, count)
-        for turn, part in enumerate(_in_turn(loads, wanted, whole_bits(design.prefetch_bits, striped=striped))):
+        for turn, part in enumerate(_in_turn(parts, loads, wanted, design.prefetch_bits, striped=striped)):
             assert isinstance(part.does, Loading)
             part.turn, stripes = turn, _stripes(part)
             if before := next((one for one in loads if one.ports and one.tensors == part.tensors), None):
@@ -131,21 +135,58 @@ def _too_small(part: Part, tensor: float, stripes: int, room: float) -> Penstock
     )  # fmt: skip
 
 
-def _in_turn(loads: Sequence[Part], wanted: dict[Part, int], whole: int) -> list[Part]:
-    """As they are wanted, but what is held whole goes before the last tensor that is not.
+def _in_turn(
+    parts: Sequence[Part], loads: Sequence[Part], wanted: dict[Part, int], prefetch_bits: int, *, striped: bool
+) -> list[Part]:
+    """As they are wanted, but what is held whole goes before the last tensor that is not, and before what its reader
+    scales.
 
     A reader that waits for another one has less behind it, so that its loads are later than those of the other.
     """
     found: list[Part] = []
-    place = 0
+    whole, last = whole_bits(prefetch_bits, striped=striped), 0  # the place of the last one that is not held whole
+    large = {part for part in loads if _bits(part) > whole}
+    behind = _followed_from(parts, large)
     for part in sorted(loads, key=lambda part: -_most_behind(part, wanted)):
-        if _bits(part) <= whole:
-            found.insert(place, part)
-            place += 1
-        else:
-            place = len(found)
-            found.append(part)
+        place, usual = _before_what_it_scales(part, behind, found), last if part not in large else len(found)
+        if part in large and not (_bits(part) <= prefetch_bits and all(_little(part, one) for one in found[place:])):
+            place = usual
+        place = min(place, usual)
+        last = len(found) if part in large and place == len(found) else last + 1
+        found.insert(place, part)
     return found
+
+
+def _little(part: Part, other: Part) -> bool:
+    """Whether it takes little time on a port beside another."""
+    return _LITTLE * _bits(part) * _stripes(other) <= _bits(other) * _stripes(part)
+
+
+def _before_what_it_scales(part: Part, behind: dict[Part, set[Part]], found: Sequence[Part]) -> int:
+    """The place of the last large tensor of which what its reader computes with follows; the end where there is none.
+
+    A reader of several products begins when the last of them does.
+    """
+    places = {one: place for place, one in enumerate(found)}
+    readers = [reader for reader in _readers(part.outputs) if isinstance(reader.does, Computing)]
+    lasts = [[places.get(one, len(found)) for one in behind[reader]] for reader in readers]
+    return min((max(several) for several in lasts if several), default=len(found))
+
+
+def _followed_from(parts: Sequence[Part], large: set[Part]) -> dict[Part, set[Part]]:
+    """The large tensors with which what comes to each part was computed: for each way there, the last ones."""
+    own, behind = dict[Part, set[Part]](), dict[Part, set[Part]]()
+    for part in parts:  # writers come first
+        makers = [stream.maker for stream in part.inputs]
+        own[part] = {part} if part in large else set()
+        behind[part] = set()
+        for maker in makers:
+            if isinstance(maker.does, Computing):
+                behind[part] |= own[maker] or behind[maker]
+            else:
+                own[part] |= own[maker]
+                behind[part] |= behind[maker]
+    return behind
 
 
 def _stripes(part: Part) -> int:
@@ -174,15 +215,16 @@ def _behind(parts: Sequence[Part]) -> dict[Part, int]:
 
 def _most_behind(part: Part, behind: dict[Part, int]) -> int:
     """What is behind the parts that compute with what a load brings, or store it."""
-    return max(_uses(part.outputs, behind))
+    return max(behind[reader] for reader in _readers(part.outputs))
 
 
-def _uses(streams: Sequence[Stream], behind: dict[Part, int]) -> list[int]:
-    found: list[int] = []
+def _readers(streams: Sequence[Stream]) -> list[Part]:
+    """The parts that compute with streams, or store them."""
+    found: list[Part] = []
     for stream in streams:
         reader = stream.reader
         assert reader is not None
-        found += [behind[reader]] if isinstance(reader.does, Computing | Storing) else _uses(reader.outputs, behind)
+        found += [reader] if isinstance(reader.does, Computing | Storing) else _readers(reader.outputs)
     return found
 
 

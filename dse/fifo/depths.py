@@ -74,11 +74,12 @@ def waiting_tokens(channel: ChannelFigures, prefetch_bits: int = PREFETCH_BITS) 
 
 
 def held_whole(channel: ChannelFigures, prefetch_bits: int) -> bool:
-    """Whether a tensor passes before one that is wanted earlier (`compiler/plan/port_tasks.py`): all of it must fit."""
+    """Whether a tensor may pass before one that is wanted earlier (`plan/port_tasks.py`): all of it must fit."""
     known = channel.prefetch
     if known is None or not known.shared or not known.depth:
         return False
-    return channel.tokens * channel.bits * known.parts <= whole_bits(prefetch_bits, striped=known.striped)
+    most = max(prefetch_bits, whole_bits(prefetch_bits, striped=known.striped))
+    return channel.tokens * channel.bits * known.parts <= most
 
 
 def prefetched(channels: Iterable[ChannelFigures], prefetch_bits: int = PREFETCH_BITS) -> dict[str, int]:

@@ -116,6 +116,25 @@ def test_of_two_branches_the_longer_one_is_loaded_first() -> None:
                 assert first[number] not in behind(reader), (part.label, later.label)
 
 
+@pytest.mark.parametrize("prefetch", [1 << 17, 1 << 22])
+def test_scales_pass_before_the_weights_of_what_they_scale(prefetch: int) -> None:
+    """However little is behind their reader, and though they are no small tensors, as far as they are held whole."""
+    program = prepare(import_model("zoo:llama?d=768&heads=4&ffn=4608&mode=decode&cache=64"), "w8a8")
+    evaluator = Evaluator.create(program, "u55c", quantize="w8a8", options=TilingOptions(weights="stream"))
+    design = replace(evaluator.space.design({}), prefetch_bits=prefetch)
+    loads = {part.label.removeprefix("load_"): part for part in shared_loads(evaluator, design)}
+    assert loads["self_attn_v_proj_requantise_1"].turn < loads["self_attn_v_proj_1"].turn
+    scales = loads["mlp_mul_1"]
+    size = bits_of(scales) * len(scales.ports)
+    assert whole_bits(prefetch, striped=True) < size < 1 << 22
+    last = max(loads[f"mlp_{name}_proj_1"].turn for name in ("gate", "up"))
+    assert (scales.turn < last) == (size <= prefetch)
+    found = evaluator.evaluate_design(replace(design, fifo_depths={}))
+    network = evaluator.assembler.network(found.design)
+    depths = dict(found.design.fifo_depths)
+    assert simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=depths).deadlock is None
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_no_amount_of_running_ahead_stops_a_design(seed: int) -> None:
     draw = Random(seed)
