@@ -12,7 +12,7 @@ from penstock.dse.fifo.cost import total_bits
 from penstock.dse.fifo.depths import LEAST_DEPTH
 from penstock.dse.fifo.measure import MeasureDepths
 
-_SHARE = 256
+_SHARE = 1024
 """Of all bits that kernels hand over: what a slot must be for a simulation to be worth it."""
 
 

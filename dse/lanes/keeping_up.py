@@ -46,10 +46,14 @@ class PacedKernel:
         return self._alongside(found[self.leader].unroll, pace * self.part / self.hurry if self.hurry else 0.0)
 
     def _alongside(self, leading: tuple[int, ...], pace: float) -> Lanes:
-        """As few lanes as keep up, parts of the tokens that the leader sends; at most all of a token."""
+        """As few lanes as keep up, parts of the tokens that the leader sends; at most all of a token.
+
+        Of its outermost dims first: then one slice of a token after the other goes on, as it lies in the tensor and as
+        whoever sums over the inner dims wants it. Parts of all slices at once would be turned around for that.
+        """
         unroll = [leading[d] for d in self.shared]
         count = prod(unroll)
-        for d in sorted((d for d, lanes in enumerate(unroll) if lanes > 1), key=lambda d: -unroll[d]):
+        for d in [d for d, lanes in enumerate(unroll) if lanes > 1]:
             lanes, others = unroll[d], count // unroll[d]
             unroll[d] = next((n for n in useful_factors(lanes) if self.work <= pace * n * others), lanes)
             count = others * unroll[d]

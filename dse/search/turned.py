@@ -1,44 +1,48 @@
-"""The same design with less turned around between its kernels, where that costs no time.
+"""The same design with less between its kernels, where that costs no time.
 
 A converter holds what one kernel makes until another reads it in another order: whole tensors where the orders differ
-in their slowest dim. A descent through many kernels comes to those of the most work alone, so that a maximum over rows,
-say, walks otherwise than what makes the rows. Here kernels on both sides of the largest converters walk otherwise.
+in their slowest dim. A FIFO holds what its reader is too slow for, or takes in tokens that are wider than they come. A
+descent through many kernels comes to those of the most work alone, so that a maximum over rows, say, walks otherwise
+than what makes the rows, or has twenty times its lanes. Here kernels on both sides of the channels that hold most walk
+otherwise, get fewer lanes or more, or take in bursts sooner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.fifo import LEAST_DEPTH
 from penstock.dse.lanes.neighbours import follow, leader_of
 from penstock.dse.search.dies import DiesHold
-from penstock.dse.space.fitted import WALK, outer_of
+from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, WALK, outer_of
 from penstock.dse.space.tiling import Choices, Params, Value
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.prefetch import computes
 
-_MOST_LOOKS, _LARGEST, _FEWER = 64, 4, 0.9
-"""Settings that are looked at, converters whose kernels walk otherwise, and what part of the bits may be left."""
+_MOST_LOOKS, _LARGEST, _WAYS, _FEWER = 64, 4, 8, 0.98
+"""Settings that are looked at; of converters and of FIFOs, how many have their kernels changed; ways of each parameter
+of such a kernel; and what part of the bits may be left."""
 
 
 def less_turned(evaluator: Evaluator, choices: Choices, best: Evaluation, dies: DiesHold) -> Evaluation:
     """What holds notably less between kernels, is as good, and stands on the dies if `best` does; or else `best`."""
-    held, looked = _turned(evaluator, best), {evaluator.means(best.params)}
+    held, looked = _held(evaluator, best), {evaluator.means(best.params)}
+    tried = set[tuple[str, Value]]()  # what is no better mostly is not with other kernels changed either
     while True:
         found = best
-        for name, value in other_walks(evaluator, choices, best):
+        for name, value in other_ways(evaluator, choices, best):
             params = {**best.params, name: value}
-            if (means := evaluator.means(params)) in looked:  # walks of few lanes are mostly those of some more
+            if (name, value) in tried or (means := evaluator.means(params)) in looked:  # few lanes are mostly some more
                 continue
             if len(looked) > _MOST_LOOKS:
                 return best
             looked.add(means)
+            tried.add((name, value))
             other = _as_good(evaluator, params, best)
-            if other is None or (fewer := _turned(evaluator, other)) > held * _FEWER:
+            if other is None or (fewer := _held(evaluator, other)) > held * _FEWER:
                 continue
             if dies.excess(other) <= max(0.0, dies.excess(best)):
                 found, held = other, fewer
@@ -58,25 +62,31 @@ def _as_good(evaluator: Evaluator, params: Params, best: Evaluation) -> Evaluati
     return other if other.feasible and other.values <= best.values else None  # else the best would be chosen again
 
 
-def other_walks(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iterator[tuple[str, Value]]:
-    """Another walk for one kernel beside a large converter: one for each of them, then the next ones.
+def other_ways(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iterator[tuple[str, Value]]:
+    """Another walk, another burst, more or fewer lanes for one kernel beside a channel that holds much: one for each of
+    them, then the next ones.
 
-    First those with which it goes along with the kernel on the other side, with few lanes or many. A kernel of many
-    dims has so many walks that all looks would go to it.
+    First the walks with which it goes along with the kernel on the other side, with few lanes or many, and the next
+    steps of the others. A kernel of many dims has so many walks that all looks would go to it.
     """
-    network, walks = evaluator.assembler.network(best.design), dict[str, dict[Value, None]]()
-    largest = sorted(_converters(network).items(), key=lambda item: -item[1])[:_LARGEST]
-    for channel, _ in largest:
+    network, ways = evaluator.assembler.network(best.design), dict[str, dict[Value, None]]()
+    for channel in _largest(evaluator, best):
         beside = dict.fromkeys(_walking(evaluator, layer) for layer in _beside(channel, network))
         in_step = [_in_step(evaluator, best, layer) for layer in beside]
-        for name in (f"{WALK}.{layer}" for layer in beside):
+        for name in (f"{kind}.{layer}" for kind in (WALK, FAVOUR, BURST, COMPACT) for layer in beside):
             if name in choices and name in best.params:
                 outer = [one[name] for one in in_step if name in one]
                 likely = [value for value in choices[name] if outer_of(value) in outer]
-                walks.setdefault(name, {}).update(dict.fromkeys((*likely, *choices[name])))
-    values = {name: [value for value in all_of if value != best.params[name]] for name, all_of in walks.items()}
+                others = _nearest_first(choices[name], best.params[name])
+                ways.setdefault(name, {}).update(dict.fromkeys((*likely, *others)))
+    values = {name: [value for value in all_of if value != best.params[name]][:_WAYS] for name, all_of in ways.items()}
     for place in range(max(map(len, values.values()), default=0)):
         yield from ((name, ways[place]) for name, ways in values.items() if place < len(ways))
+
+
+def _nearest_first(values: Sequence[Value], now: Value) -> list[Value]:
+    """Of a parameter whose values are steps; walks stay as they are."""
+    return sorted(values, key=lambda value: abs(values.index(value) - values.index(now)))
 
 
 def _in_step(evaluator: Evaluator, best: Evaluation, layer: str) -> Mapping[str, str]:
@@ -90,16 +100,25 @@ def _in_step(evaluator: Evaluator, best: Evaluation, layer: str) -> Mapping[str,
     return {name: outer_of(walk) for name, walk in space.fitting.named(others).items()}
 
 
-def _turned(evaluator: Evaluator, one: Evaluation) -> int:
-    """Bits of converters, and of the tokens that pass between kernels, of which a FIFO holds at least two."""
-    streams = [c for c in one.figures.channels if c.kind == "stream" and c.prefetch is None]
-    return sum(_converters(evaluator.assembler.network(one.design)).values()) + sum(
-        c.bits * min(one.design.fifo_depths.get(c.name, LEAST_DEPTH), LEAST_DEPTH) for c in streams
-    )
+def _held(evaluator: Evaluator, one: Evaluation) -> int:
+    """Bits that kernels hand over and converters and FIFOs hold meanwhile, as far as the model knows."""
+    return sum(_converters(evaluator, one).values()) + sum(_fifos(one).values())
 
 
-def _converters(network: TaskNetwork) -> dict[str, int]:
-    return {n: c.bits * c.words * c.depth for n, c in network.channels.items() if c.kind == "block"}
+def _largest(evaluator: Evaluator, one: Evaluation) -> list[str]:
+    """The channels that hold most: a few converters, which hold as much at any time, and a few FIFOs."""
+    kinds = (_converters(evaluator, one), _fifos(one))
+    return [name for kind in kinds for name in sorted(kind, key=lambda name: -kind[name])[:_LARGEST]]
+
+
+def _converters(evaluator: Evaluator, one: Evaluation) -> dict[str, int]:
+    channels = evaluator.assembler.network(one.design).channels
+    return {name: c.bits * c.words * c.depth for name, c in channels.items() if c.kind == "block"}
+
+
+def _fifos(one: Evaluation) -> dict[str, int]:
+    channels = [c for c in one.figures.channels if c.kind == "stream" and c.prefetch is None]
+    return {c.name: c.bits * max(1, c.high_water) for c in channels}
 
 
 def _beside(channel: str, network: TaskNetwork) -> list[str]:

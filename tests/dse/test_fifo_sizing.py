@@ -28,6 +28,7 @@ from penstock.compiler.simulator import (
 from penstock.dse.fifo import Effort, periodic_depths, shrink, size_fifos, total_bits
 from penstock.dse.fifo.known_failures import KnownFailures
 from penstock.dse.fifo.measure import MeasuredDepths, MeasureDepths, SimulatedRuns
+from penstock.dse.fifo.single_slots import with_single_slots
 
 
 @given(st.integers(2, 12), st.integers(0, 10**6))
@@ -140,6 +141,21 @@ def test_wide_tokens_that_come_seldom_have_one_slot():
         assert (usual.depths["wide"], single.depths["wide"]) == (2, slots)
         assert single.latency == usual.latency
         assert single.bound <= single.bits
+
+
+def test_tokens_of_half_a_thousandth_are_not_looked_at():
+    """Each look is a simulation: of a block with fifty FIFOs of results, all together are worth one."""
+    bits = {"rows": 64, "sums": 512, "rest": 64}
+    depths = {"rows": 4096, "sums": 2, "rest": 2}
+    looked: list[Mapping[str, int]] = []
+
+    def measure(tried: Mapping[str, int]) -> MeasuredDepths:
+        looked.append(tried)
+        return MeasuredDepths((100,), tried)
+
+    found = with_single_slots(measure, depths, bits, allowed=(100,), exhausted=lambda: False, ahead=())
+    assert found == looked[0] == {**depths, "sums": 1}
+    assert len(looked) == 1
 
 
 @given(st.integers(2, 12), st.integers(0, 10**6))

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import KernelDesign
 from penstock.compiler.pipeline import lower
-from penstock.compiler.platforms import load_platform
+from penstock.compiler.platforms import Resources, load_platform
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.lanes.factors import Lanes
+from penstock.dse.lanes.keeping_up import PacedKernel
 from penstock.dse.search.samplers import means_something, narrow
 from penstock.dse.search.start import starting_settings
 from penstock.dse.space.fitted import IN_TURN
@@ -96,3 +98,18 @@ def test_in_turn_a_kernel_of_few_lanes_slows_no_other() -> None:
     assert few["fc1"].lanes >= plain["fc1"].lanes
     paced = space.design({**turns, IN_TURN: False, "walk.fc0": "0-fine"}).kernels
     assert paced["fc1"].lanes == 32, "at a common pace more would be wasted"
+
+
+def test_parts_of_a_token_are_of_one_slice_after_the_other() -> None:
+    """As they lie in the tensor: some lanes of every row would be turned around for a layer that sums over columns."""
+    program = build_network("int8", 16, 16, (Dense(64, True, True), Dense(32, True, True)), seed=1)
+    (one,) = [op for op in read_graph(program.module).operations if op.layer == "fc0.relu"]
+    shared = tuple(range(len(one.trips)))
+    kernel = PacedKernel(
+        op=one, leader="fc0", shared=shared, work=16 * 64, slowness=1.0, part=1.0, hurry=1, options=(), single=None,
+        least=Resources(), counts=False,
+    )  # fmt: skip
+    leading = {"fc0": Lanes(64, (4, 16))}
+    assert [kernel.keeping_up(pace, leading) for pace in (16.0, 32.0, 64.0, 128.0, 1024.0)] == [
+        Lanes(16, (4, 16)), Lanes(32, (2, 16)), Lanes(64, (1, 16)), Lanes(128, (1, 8)), Lanes(1024, (1, 1)),
+    ]  # fmt: skip

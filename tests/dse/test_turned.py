@@ -10,10 +10,10 @@ from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.search.dies import DiesHold
-from penstock.dse.search.turned import less_turned, other_walks
+from penstock.dse.search.turned import less_turned, other_ways
 from penstock.dse.space.external import STRIPES
-from penstock.dse.space.fitted import IN_TURN, SHARE, WALK, outer_of
-from penstock.dse.space.tiling import Params, TilingOptions
+from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, FAVOURS, IN_TURN, SHARE, WALK, outer_of
+from penstock.dse.space.tiling import Params, TilingOptions, Value
 
 SCORES, HIGHEST = "convert.attn.add_4.block", f"{WALK}.attn.amax"
 
@@ -74,10 +74,32 @@ def test_the_many_walks_of_one_kernel_leave_looks_for_the_others(
 
 def test_walks_in_step_with_the_other_side_come_first(evaluator: Evaluator, best: Evaluation) -> None:
     """Scores come place by place: the maximum of them is looked for so first, with many lanes or few."""
-    walks = [str(value) for name, value in other_walks(evaluator, evaluator.space.choices, best) if name == HIGHEST]
+    walks = [str(value) for name, value in other_ways(evaluator, evaluator.space.choices, best) if name == HIGHEST]
     along = [walk for walk in walks if outer_of(walk) == "1"]
     assert len(along) > 2
     assert walks[: len(along)] == along
+
+
+def test_lanes_and_bursts_are_changed_in_small_steps(evaluator: Evaluator, best: Evaluation) -> None:
+    """What looks through scores faster than they come takes them in as wide tokens, which wait until they are whole."""
+    ways: dict[str, list[Value]] = {}
+    for name, value in other_ways(evaluator, evaluator.space.choices, best):
+        ways.setdefault(name, []).append(value)
+    assert {name.partition(".")[0] for name in ways} == {WALK, FAVOUR, BURST, COMPACT}
+    favoured = [values for name, values in ways.items() if name.startswith(FAVOUR)]
+    here = FAVOURS.index(100)
+    assert {abs(FAVOURS.index(int(values[0])) - here) for values in favoured} == {1}
+
+
+def test_what_fifos_hold_counts_as_well(evaluator: Evaluator, best: Evaluation) -> None:
+    """As the model has it: three converters less would be no gain if a FIFO held as much more."""
+    found = less_turned(evaluator, evaluator.space.choices, best, DiesHold(evaluator))
+
+    def waiting(one: Evaluation) -> int:
+        between = [c for c in one.figures.channels if c.kind == "stream" and c.prefetch is None]
+        return sum(c.bits * c.high_water for c in between)
+
+    assert waiting(found) + held(evaluator, found) < 0.9 * (waiting(best) + held(evaluator, best))
 
 
 def test_what_dies_do_not_hold_and_what_is_not_open_stays(evaluator: Evaluator, best: Evaluation) -> None:
