@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from zlib import error as ZlibError
 
 import numpy as np
@@ -60,9 +61,9 @@ def cut_to(model: LoadedModel, like: LoadedModel) -> LoadedModel:
 def input_names(model: LoadedModel) -> list[str]:
     """As the file of the model names them, else as forward does."""
     count = len(model.example_inputs)
-    own = getattr(model.module, "input_names", None)
-    if isinstance(own, list) and len(own) == count:
-        return [str(name) for name in own]
+    own: Sequence[str] = getattr(model.module, "input_names", ())
+    if len(own) == count:
+        return list(own)
     try:
         known = list(inspect.signature(model.module.forward).parameters.values())
     except (TypeError, ValueError):
@@ -97,10 +98,9 @@ def _read(path: Path, where: str) -> dict[str, Array]:
         if size > MOST_BYTES:
             raise _refused(f"its arrays have {size} bytes", where, f"at most {MOST_BYTES}", "give fewer typical inputs")
         with path.open("rb") as file:
-            held = np.load(file, allow_pickle=False)
-            found = (
-                {"": held} if isinstance(held, np.ndarray) else {name: np.asarray(held[name]) for name in held.files}
-            )
+            held: Any = np.load(file, allow_pickle=False)
+            names: list[str] = getattr(held, "files", [""])  # an array alone has none
+            found: dict[str, Array] = {name: np.asarray(held[name] if name else held) for name in names}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, ZlibError, NotImplementedError) as error:
         raise _refused(f"it cannot be read: {type(error).__name__}", where, ".npz or .npy of numbers", _HINT) from error
     if not found:
@@ -132,7 +132,7 @@ def _fitting(values: Array, like: torch.Tensor, where: str) -> torch.Tensor:
         ) from error
     if not len(batches):
         raise _refused("it has no rows", where, "", _HINT)
-    return torch.from_numpy(np.array(batches, wanted)).to(like.dtype)
+    return torch.as_tensor(np.array(batches, wanted)).to(like.dtype)
 
 
 def _refused(what: str, where: str, limit: str, hint: str) -> PenstockError:

@@ -25,6 +25,9 @@ from penstock.profiling.prefetch import computes
 _MOST_LOOKS, _LARGEST, _WAYS, _FEWER = 64, 4, 8, 0.98
 """Settings that are looked at; of converters and of FIFOs, how many have their kernels changed; ways of each parameter
 of such a kernel; and what part of the bits may be left."""
+_MUCH, _ANY = 0.25, 1 / 32
+"""Of all bits, what FIFOs hold together, and one of them, for which kernels beside them are changed: windows of frames
+hold far more, and a look at a chip full of them takes half a second."""
 
 
 def less_turned(evaluator: Evaluator, choices: Choices, best: Evaluation, dies: DiesHold) -> Evaluation:
@@ -70,10 +73,10 @@ def other_ways(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iter
     steps of the others. A kernel of many dims has so many walks that all looks would go to it.
     """
     network, ways = evaluator.assembler.network(best.design), dict[str, dict[Value, None]]()
-    for channel in _largest(evaluator, best):
+    for channel, kinds in _largest(evaluator, best):
         beside = dict.fromkeys(_walking(evaluator, layer) for layer in _beside(channel, network))
         in_step = [_in_step(evaluator, best, layer) for layer in beside]
-        for name in (f"{kind}.{layer}" for kind in (WALK, FAVOUR, BURST, COMPACT) for layer in beside):
+        for name in (f"{kind}.{layer}" for kind in kinds for layer in beside):
             if name in choices and name in best.params:
                 outer = [one[name] for one in in_step if name in one]
                 likely = [value for value in choices[name] if outer_of(value) in outer]
@@ -105,10 +108,15 @@ def _held(evaluator: Evaluator, one: Evaluation) -> int:
     return sum(_converters(evaluator, one).values()) + sum(_fifos(one).values())
 
 
-def _largest(evaluator: Evaluator, one: Evaluation) -> list[str]:
-    """The channels that hold most: a few converters, which hold as much at any time, and a few FIFOs."""
-    kinds = (_converters(evaluator, one), _fifos(one))
-    return [name for kind in kinds for name in sorted(kind, key=lambda name: -kind[name])[:_LARGEST]]
+def _largest(evaluator: Evaluator, one: Evaluation) -> list[tuple[str, Sequence[str]]]:
+    """The channels that hold most, and which parameters of the kernels beside them change that: what a converter holds
+    follows from walks alone, what a FIFO does from the pace of both sides too."""
+    converters, fifos = _converters(evaluator, one), _fifos(one)
+    total = sum(converters.values()) + sum(fifos.values())
+    most = [name for name in sorted(fifos, key=lambda name: -fifos[name])[:_LARGEST] if fifos[name] >= total * _ANY]
+    turned = [(name, (WALK,)) for name in sorted(converters, key=lambda name: -converters[name])[:_LARGEST]]
+    waiting = [(name, (WALK, FAVOUR, BURST, COMPACT)) for name in most]
+    return [*turned, *(waiting if sum(fifos.values()) >= total * _MUCH else [])]
 
 
 def _converters(evaluator: Evaluator, one: Evaluation) -> dict[str, int]:

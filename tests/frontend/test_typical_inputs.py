@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,7 +128,8 @@ def test_other_lengths_have_the_beginning_of_the_example(file: Path, tmp_path: P
 def test_onnx_files_name_their_inputs(tmp_path: Path) -> None:
     path = export(torch.nn.Linear(3, 2), (torch.ones(2, 3),), tmp_path / "net.onnx", input_names=["the.x"])
     given = rows(4, 2, 3, scale=5)
-    np.savez(tmp_path / "in.npz", **{"the.x": given})
+    named: dict[str, Any] = {"the.x": given}
+    np.savez(tmp_path / "in.npz", **named)
     reference = parse_reference(f"{path}?calibration={tmp_path}/in.npz")
     assert isinstance(reference, OnnxReference)
     assert (reference.dims, reference.calibration) == ((), f"{tmp_path}/in.npz")
@@ -148,7 +150,8 @@ def test_onnx_files_name_their_inputs(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_fit_is_refused(file: Path, tmp_path: Path, arrays: dict[str, np.ndarray], what: str) -> None:
-    np.savez(tmp_path / "in.npz", **arrays)
+    named: dict[str, Any] = dict(arrays)
+    np.savez(tmp_path / "in.npz", **named)
     with pytest.raises(PenstockError) as refused:
         import_model(f"{file}:two?calibration={tmp_path}/in.npz")
     assert refused.value.code == "calibration-values"
