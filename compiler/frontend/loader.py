@@ -52,8 +52,9 @@ def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedMode
     assert not isinstance(reference, ImplementedReference | LinalgReference | TaskReference | LayersReference)
     own, typical = without_calibration(reference)
     loaded = replace(_load(own, weights), reference=str(reference))
-    if typical and weights:
-        return with_typical_inputs(loaded, Path(typical))
+    if typical:  # without weights they are only looked at
+        read = with_typical_inputs(loaded, Path(typical))
+        return read if weights else loaded
     trained = isinstance(own, OnnxReference) or (isinstance(own, LibraryReference) and "weights" in dict(own.options))
     return replace(loaded, notes=(*loaded.notes, *([_RANDOM] if trained else [])))
 

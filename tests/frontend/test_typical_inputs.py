@@ -172,6 +172,8 @@ def test_a_file_that_is_none_is_refused(file: Path, tmp_path: Path) -> None:
             import_model(f"{file}:two?calibration={tmp_path}/{name}")
     with pytest.raises(PenstockError, match="does not exist"):
         import_model(f"{file}:two?calibration={tmp_path}/gone.npz")
+    with pytest.raises(PenstockError, match="does not exist"):
+        import_model(f"{file}:two?calibration={tmp_path}/gone.npz", weights=False)
     with pytest.raises(PenstockError, match="is a folder"):
         import_model(f"{file}:two?calibration={tmp_path}")
 
