@@ -11,11 +11,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from penstock.services.api.app import create_app
 from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.settings import Settings
+from penstock.services.store import ContentStore
 from tests.api.conftest import served
 from tests.api.seeding import Seeder
 from tests.web.browser import BROWSER_MARKS, chromium, quiet_page
@@ -175,6 +177,22 @@ def test_a_kernel_is_sent_by_the_form_with_its_header(page: Any, settings: Setti
         page.wait_for_url("**/runs/run_*", timeout=WAIT_MS)
         assert page.get_by_text("k.top").count() >= 1
         assert page.get_by_text("dsp<=220").count() >= 1
+
+
+@pytest.mark.parametrize("page", [()], indirect=True, ids=[""])
+def test_an_onnx_file_is_sent_by_the_form_with_typical_inputs(page: Any, settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"\x08\x08\x12\x07pytorch")
+    (tmp_path / "mine.npz").write_bytes(b"PK")
+    with served(create_app(settings, ApiOptions())) as url:
+        page.goto(f"{url}/submit")
+        page.locator("input[name=source][value=file]").check()
+        page.locator("#file").set_input_files(tmp_path / "net.onnx")
+        page.locator("#typical").set_input_files(tmp_path / "mine.npz")
+        page.get_by_role("button", name="Start the run").click()
+        page.wait_for_url("**/runs/run_*", timeout=WAIT_MS)
+        (model,) = httpx.get(f"{url}/v1/models").json()["items"]
+    ContentStore(settings.store_folder).extract_tree(model["sha256"], tmp_path / "out")
+    assert (tmp_path / "out" / "typical" / "inputs.npz").read_bytes() == b"PK"
 
 
 def _only(seeder: Seeder) -> Any:

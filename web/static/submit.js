@@ -74,6 +74,8 @@
         const [file] = form.elements.file.files;
         if (!file) throw { detail: "Choose a file first.", where: "file" };
         body.append("file", file);
+        const typical = form.elements.typical.files[0];
+        if (typical) body.append("file", typical);
         for (const name of ["entry", "options"]) if (value(name)) body.append(name, value(name));
         return (await ask("/v1/models", body)).id;
       }
