@@ -282,16 +282,6 @@ def test_shapes_that_the_graph_computes_are_known_at_compile_time(tmp_path: Path
     assert import_model(str(path)).signature.outputs[0].shape == (6, 2)
 
 
-def test_a_dim_that_the_file_leaves_open_can_be_given(tmp_path: Path) -> None:
-    path = save(graph([node("Relu", "x")], {"x": (2, "steps")}, ["y"]), tmp_path / "net.onnx")
-    assert import_model(f"{path}?steps=3").signature.inputs[0].shape == (2, 3)
-    with pytest.raises(PenstockError, match=r"input 'x' of .*dim 1 \('steps'\) is dynamic.*model.onnx\?steps=1"):
-        import_model(str(path))
-    with pytest.raises(PenstockError, match="no input has a dim called 'rows'"):
-        import_model(f"{path}?rows=3")
-
-
-@pytest.mark.parametrize(("first", "name"), [("batch", "batch"), (None, "x.0")])
 def test_a_size_of_minus_one_is_open(tmp_path: Path) -> None:
     """As Paddle's exporter writes it."""
     path = save(graph([node("Relu", "x")], {"x": (-1, 3, -1)}, ["y"]), tmp_path / "net.onnx")
@@ -303,6 +293,16 @@ def test_a_size_of_minus_one_is_open(tmp_path: Path) -> None:
     assert any("calibration=FILE" in note for note in program.notes)
 
 
+def test_a_dim_that_the_file_leaves_open_can_be_given(tmp_path: Path) -> None:
+    path = save(graph([node("Relu", "x")], {"x": (2, "steps")}, ["y"]), tmp_path / "net.onnx")
+    assert import_model(f"{path}?steps=3").signature.inputs[0].shape == (2, 3)
+    with pytest.raises(PenstockError, match=r"input 'x' of .*dim 1 \('steps'\) is dynamic.*model.onnx\?steps=1"):
+        import_model(str(path))
+    with pytest.raises(PenstockError, match="no input has a dim called 'rows'"):
+        import_model(f"{path}?rows=3")
+
+
+@pytest.mark.parametrize(("first", "name"), [("batch", "batch"), (None, "x.0")])
 def test_an_open_first_dim_is_a_batch_of_one_unless_the_reference_says_more(
     first: str | None, name: str, tmp_path: Path
 ) -> None:
