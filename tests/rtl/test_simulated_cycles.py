@@ -146,6 +146,8 @@ def run_all(cases: Cases) -> list[RtlRun]:
     programs = [one for one in build_many([case.rtl for case in cases], tools) if not isinstance(one, PenstockError)]
     assert len(programs) == len(cases)
     runs = simulate_many([case.job for case in cases], programs, tools)
+    failed = [run for run in runs if not isinstance(run, RtlRun)]
+    assert not failed, failed[0]
     return [run for run in runs if isinstance(run, RtlRun)]
 
 
