@@ -235,7 +235,7 @@ class Program:
         calibration: tuple[Array, ...] = ()
         if (folder / "calibration.npz").exists():
             arrays = _load_arrays(folder / "calibration.npz")
-            calibration = tuple(arrays[k] for k in sorted(arrays, key=_index))
+            calibration = tuple(arrays[k] for k in sorted(arrays, key=_index_or_first))
         states, initial = load_states(folder / "states") if (folder / "states").is_dir() else ((), dict[str, Array]())
         arrays = _load_arrays(folder / "params.npz")
         params = {name: arrays[name] for name in document["params"]}
@@ -291,6 +291,11 @@ def _convert(value: Array, port: Port) -> Array:
 
 def _index(key: str) -> int:
     return int(key.rsplit("_", 1)[1])
+
+
+def _index_or_first(key: str) -> int:
+    """Before there could be several, the one array had no number."""
+    return _index(key) if "_" in key else 0
 
 
 def _save_arrays(path: Path, arrays: dict[str, Array]) -> None:

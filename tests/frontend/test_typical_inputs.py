@@ -200,3 +200,12 @@ def test_torch_is_given_the_types_that_it_had(file: Path, tmp_path: Path) -> Non
     assert program.samples is not None
     assert {x.dtype for x in program.samples.inputs} == {np.dtype(np.float32)}
     assert torch.get_default_dtype() == torch.float32
+
+
+def test_what_an_earlier_release_kept_is_read(file: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "in.npy", rows(3, 4, 4))
+    program = import_model(f"{file}:sized?calibration={tmp_path}/in.npy")
+    program.save(tmp_path / "kept")
+    np.savez(tmp_path / "kept" / "calibration.npz", inputs=program.calibration[0])
+    again = Program.load(tmp_path / "kept", make_context())
+    np.testing.assert_array_equal(again.calibration[0], program.calibration[0])
