@@ -121,8 +121,8 @@ def _is_open(dim: onnx.TensorShapeProto.Dimension) -> bool:
 
 
 def _dim_name(entry: str, position: int, dim: onnx.TensorShapeProto.Dimension) -> str:
-    """By which a reference gives it a size: its own, or the input's and its place."""
-    return dim.dim_param or f"{entry}.{position}"
+    """By which a reference gives it a size: its own, or the input's and its place; some exporters write ? for all."""
+    return dim.dim_param if dim.dim_param.strip("?") else f"{entry}.{position}"
 
 
 def _parse(path: Path) -> onnx.ModelProto:

@@ -33,7 +33,7 @@ from penstock.services.jobs import python_names
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import LONGEST_NAME, NAME_PATTERN
 
-OPTION_NAME = r"[A-Za-z_?][A-Za-z0-9_.:?]{0,199}"
+OPTION_NAME = r"[A-Za-z_][A-Za-z0-9_.:]{0,199}"
 """A constant of a task program, or a dim of an ONNX file, which may be called p2o.DynamicDimension.0, or x.2."""
 OPTION_VALUE = r"[A-Za-z0-9_.+\-]{1,200}"
 """A number, a type, the name of a mesh: never a path, for a mesh may be a file's to whoever runs the compiler."""

@@ -290,6 +290,8 @@ def test_a_size_of_minus_one_is_open(tmp_path: Path) -> None:
     program = import_model(f"{path}?x.2=5")
     assert program.signature.inputs[0].shape == (1, 3, 5)
     assert any("x.0" in note for note in program.notes)
+    path = save(graph([node("Relu", "x")], {"x": ("?", "?", 4)}, ["y"]), tmp_path / "net.onnx")
+    assert import_model(f"{path}?x.1=5").signature.inputs[0].shape == (1, 5, 4)
     assert any("calibration=FILE" in note for note in program.notes)
 
 
