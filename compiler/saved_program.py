@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 import math
 import re
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from numpy.lib import format as npy
 from xdsl.context import Context
 from xdsl.dialects.builtin import BytesAttr, ModuleOp, ShapedType, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir import ParametrizedAttribute as Parametrized
 
+from penstock.compiler.array_files import BadArraysError, check_archive
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_check import BadHostPartError, check_host, check_layers
 from penstock.compiler.mesh_record import FILE as MESH_FILE
@@ -46,9 +45,7 @@ FILES = (*TEXTS, *ARRAYS)
 MOST_TEXT_BYTES = 8 << 20
 """ResNet-18's graph has sixty thousand. What is larger takes minutes to read, here where no fence ends it."""
 MOST_ELEMENTS = 1 << 28
-MOST_ARRAYS = 100_000
 LONGEST_WORD = 2000
-_MOST_HEADER = 4096
 _MOST_CONSTANTS = 1 << 24
 _GAP = r"(?:\s|//[^\n]*)*"
 _DENSE = re.compile(rf"dense{_GAP}<[^<>]*>{_GAP}:{_GAP}\w+{_GAP}<{_GAP}((?:\d+{_GAP}x{_GAP})*)")
@@ -97,39 +94,15 @@ def _check_constants(graph: str) -> None:
 
 
 def _check_arrays(path: Path, name: str, most_bytes: int) -> int:
-    """The bytes that its arrays take in memory. Every size is known before one is unpacked."""
+    """The bytes that its arrays take in memory."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-            if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
-                raise _wrong(f"{name} is packed in a way that gives out more than it is asked for")
-            total = sum(entry.file_size for entry in entries)
-            if total > most_bytes or len(entries) > MOST_ARRAYS:
-                raise _wrong(
-                    f"{name} unpacks to {total} bytes in {len(entries)} arrays", f"{most_bytes} bytes are left"
-                )
-            for entry in entries:
-                with archive.open(entry) as file:
-                    _check_array(cast(Any, file), entry.file_size, f"{name}/{entry.filename[:80]!r}")
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        raise _wrong(f"{name} is no archive of arrays: {type(error).__name__}") from error
-    return total
+        return check_archive(path, name, most_bytes, _check_text, LONGEST_WORD)
+    except BadArraysError as error:
+        raise _wrong(error.what, error.limit) from error
 
 
-def _check_array(file: Any, size: int, where: str) -> None:
-    version = npy.read_magic(file)
-    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
-    if read is None:
-        raise _wrong(f"{where} has a header of version {version}")
-    shape, _, dtype = read(file, max_header_size=_MOST_HEADER)
-    if dtype.hasobject or dtype.kind not in "biufUV" or (dtype.kind == "V" and dtype.names):
-        raise _wrong(f"{where} holds {dtype}, which is no plain number")
-    if math.prod(shape) * dtype.itemsize > size:
-        raise _wrong(f"{where} says that it has shape {shape}, for which its {size} bytes are too few")
-    if dtype.kind == "U":
-        if shape or size > _MOST_HEADER + 4 * LONGEST_WORD:
-            raise _wrong(f"{where} holds more than one name")
-        _check_words(file.read().decode("utf-32-be" if dtype.byteorder == ">" else "utf-32-le"))
+def _check_text(words: bytes, big: bool) -> None:
+    _check_words(words.decode("utf-32-be" if big else "utf-32-le"))
 
 
 def _check_graph(program: Program) -> None:

@@ -7,16 +7,14 @@ measures how large numbers get. What random numbers leave of a trained model in 
 from __future__ import annotations
 
 import inspect
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from zlib import error as ZlibError
 
 import numpy as np
 import torch
 
+from penstock.compiler.array_files import BadArraysError, read_arrays
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.frontend.loaded import LoadedModel
@@ -90,19 +88,9 @@ def _read(path: Path, where: str) -> dict[str, Array]:
         kind = "is a folder" if path.is_dir() else "does not exist"
         raise PenstockError(code="calibration-file", what=f"the file {kind}", where=str(path), hint="check the path")
     try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                size = sum(one.file_size for one in archive.infolist())
-        else:
-            size = path.stat().st_size
-        if size > MOST_BYTES:
-            raise _refused(f"its arrays have {size} bytes", where, f"at most {MOST_BYTES}", "give fewer typical inputs")
-        with path.open("rb") as file:
-            held: Any = np.load(file, allow_pickle=False)
-            names: list[str] = getattr(held, "files", [""])  # an array alone has none
-            found: dict[str, Array] = {name: np.asarray(held[name] if name else held) for name in names}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, ZlibError, NotImplementedError) as error:
-        raise _refused(f"it cannot be read: {type(error).__name__}", where, ".npz or .npy of numbers", _HINT) from error
+        found = read_arrays(path, path.name, MOST_BYTES)
+    except BadArraysError as error:
+        raise _refused(error.what, where, error.limit or ".npz or .npy of numbers", _HINT) from error
     if not found:
         raise _refused("it holds no arrays", where, "", _HINT)
     return found
@@ -112,15 +100,20 @@ def _fitting(values: Array, like: torch.Tensor, where: str) -> torch.Tensor:
     """A call's numbers a row, of the type that the model takes."""
     if values.dtype.kind not in "fiub":
         raise _refused(f"its values are {values.dtype}", where, "numbers", _HINT)
-    if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
-        raise _refused("it holds NaN or infinity", where, "finite numbers", "leave such rows out")
     wanted = np.dtype(str(like.dtype).removeprefix("torch.").replace("bfloat16", "float32"))
-    if wanted.kind in "iub" and values.dtype.kind == "f" and not np.array_equal(values, np.rint(values)):
-        raise _refused(f"its values are fractions, and the model takes {wanted}", where, "", "give whole numbers")
-    if wanted.kind in "iu" and values.size:
-        bounds = np.iinfo(wanted)
-        if values.min() < bounds.min or values.max() > bounds.max:
-            raise _refused(f"its values do not fit {wanted}", where, f"{bounds.min} to {bounds.max}", "check the file")
+    if wanted.kind == "f":
+        with np.errstate(over="ignore"):
+            finite = np.all(np.isfinite(values.astype(wanted)))
+        if not finite:
+            raise _refused(
+                f"it holds NaN, infinity or what is too large for {wanted}", where, "", "leave such rows out"
+            )
+    elif values.dtype.kind == "f" and not np.array_equal(values, np.rint(values)):
+        raise _refused(f"its values are fractions, or none, and the model takes {wanted}", where, "", "round them")
+    elif values.size:
+        low, high = (0, 1) if wanted.kind == "b" else (np.iinfo(wanted).min, np.iinfo(wanted).max)
+        if values.min() < low or values.max() > high:
+            raise _refused(f"its values do not fit {wanted}", where, f"{low} to {high}", "check the file")
     shape = tuple(like.shape)
     rows = values[None] if values.shape == shape and values.shape[1:] != shape else values
     try:

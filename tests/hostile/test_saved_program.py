@@ -114,6 +114,19 @@ def long_header(folder: Path) -> None:
     archive(folder / "params.npz", header, method=zipfile.ZIP_DEFLATED)
 
 
+def header_of_python(folder: Path) -> None:
+    """What numpy hands to Python's tokenizer."""
+    archive(folder / "params.npz", b"\x93NUMPY\x01\x00" + (2000).to_bytes(2, "little") + b"(" * 2000)
+
+
+def encrypted(folder: Path) -> None:
+    archive(folder / "params.npz", array((1,), [1.0]))
+    content = bytearray((folder / "params.npz").read_bytes())
+    content[content.find(b"PK\x03\x04") + 6] |= 1
+    content[content.find(b"PK\x01\x02") + 8] |= 1
+    (folder / "params.npz").write_bytes(content)
+
+
 def named(**changes: Any) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
         (folder / "signature.json").write_text(json.dumps(SIGNATURE | changes))
@@ -157,6 +170,8 @@ FORGED: dict[str, Callable[[Path], None]] = {
     "a long document": lambda folder: void((folder / "signature.json").write_text("[" + "[]," * (3 << 20) + "[]]")),
     "a header of a petabyte": lying_header,
     "a header without an end": long_header,
+    "a header that is half a tuple": header_of_python,
+    "an encrypted archive": encrypted,
     "no archive": lambda folder: void((folder / "params.npz").write_bytes(b"PK\x03\x04 no")),
     "words for a terminal in the name": named(name="\x1b]0;evil\x07"),
     "text that runs backwards in a port": named(inputs=[{**PORT, "name": "x\u202ey"}]),
