@@ -122,7 +122,7 @@ class ChannelSizes:
 
 
 def measure_spreads(
-    program: Program, dims: Mapping[SSAValue, int] | None = None
+    program: Program, dims: Mapping[SSAValue, int]
 ) -> tuple[dict[SSAValue, Spread], dict[SSAValue, ChannelSizes]]:
     """How large the numbers get of every input, and of every tensor that an operation of the program computes.
 
@@ -154,7 +154,7 @@ def measure_spreads(
             raise not_finite(program.name, layer)
         found = Spread.of(numbers, layer)
         spreads[value] = spreads[value].joined(found) if value in spreads else found
-        dim = None if dims is None else dims.get(value)
+        dim = dims.get(value)
         if dim is not None and numbers.shape[dim - len(shape_of(value))] == shape_of(value)[dim]:
             sizes = ChannelSizes.of(numbers, dim - len(shape_of(value)))
             channels[value] = channels[value].joined(sizes) if value in channels else sizes

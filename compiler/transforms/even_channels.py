@@ -58,10 +58,6 @@ class _Reader:
     """Whether it adds up the channels."""
 
 
-_EVEN = _Reader(np.zeros((0, 0, 0)), False)
-"""Who reads channels without weights: each counts as much as the others."""
-
-
 def find_channels(editor: Editor) -> dict[SSAValue, int]:
     """The dimension of each tensor along which it may have a step a channel: all that reads it can do with that."""
     found: dict[SSAValue, int] = {}
@@ -86,9 +82,10 @@ def channel_ranges(
             continue
         if one is None or one.count < _LEAST_SEEN or not 0.0 < largest < np.inf:
             continue
-        readers = list(_readers(state, value, dim)) or [_EVEN]
         own = np.clip(one.largest * (1 + _SPARE / np.sqrt(one.count)), largest * _SMALLEST, largest)
         power = np.maximum(one.power, (own / LEVELS) ** 2 / 12)
+        # whom no weights tell apart, each channel is as much to as the others
+        readers = list(_readers(state, value, dim)) or [_Reader(power[:, None, None] ** -0.5, False)]
         same = np.full_like(own, largest)
         ways = [own**part * same ** (1 - part) for part in _PARTS]
         noises = [_noise(way, power, readers, state.weight_bits) for way in ways]
@@ -105,7 +102,7 @@ def _noise(largest: Array, power: Array, readers: Sequence[_Reader], weight_bits
     total, fine = 0.0, 1.0 / LEVELS**2 / 12
     levels = (1 << (weight_bits - 1)) - 1
     for reader in readers:
-        squares = np.sum(reader.weights**2, axis=(1, 2)) if reader is not _EVEN else 1 / power
+        squares = np.sum(reader.weights**2, axis=(1, 2))
         answer = float(squares @ power)
         if answer <= 0.0:
             continue

@@ -63,9 +63,8 @@ def quantise_parts(state: Quantiser, op: Operation) -> None:
 def _scale_behind(op: Operation, codes: Sequence[Code]) -> Array:
     shape = [1] * len(shape_of(op.results[0]))
     whole = codes[0].scale
-    dims = [dim for dim, size in enumerate(whole.shape) if size > 1]
-    if dims:
-        dim = dim_behind(op, dims[0])
+    if (own := codes[0].channel_dim) is not None:
+        dim = dim_behind(op, own)
         assert len(codes) == 1, "even_channels sees to it"
         assert dim is not None, "even_channels sees to it"
         shape[dim] = whole.size

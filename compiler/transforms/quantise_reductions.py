@@ -83,7 +83,7 @@ def _maximum(state: Quantiser, op: linalg.GenericOp, position: int) -> None:
     block.add_ops([largest, linalg.YieldOp(largest.result)])
     maps = [maps_of(op)[position], maps_of(op)[-1]]
     new = insert_reduction(op, [source], maps, block, I8, int(np.rint(lowest)))
-    scale = _along_result(op, position, code.scale)
+    scale = _along_result(op, position, code)
     state.define(op.results[0], new, Code(scale, code.bound, 8, code.left_out))
 
 
@@ -105,8 +105,9 @@ def _sum_of_products(state: Quantiser, op: linalg.GenericOp, terms: list[int]) -
         code = state.codes[state.values[op.inputs[position]]]
         assert code is not None
         bound *= code.bound
-        if (loop := _summed_loop(op, position, code.scale)) is None:
-            scale = scale * _along_result(op, position, code.scale)
+        loop = _channel_loop(op, position, code)
+        if loop is None or list(op.iterator_types)[loop] != REDUCTION:
+            scale = scale * _along_result(op, position, code)
         else:  # the weights take the steps of channels along
             largest = float(np.max(code.scale))
             scale, steps[loop] = scale * largest, code.scale.reshape(-1) / largest
@@ -156,24 +157,17 @@ def _wide(block: Block, value: SSAValue) -> SSAValue:
     return wide.result
 
 
-def _summed_loop(op: linalg.GenericOp, position: int, scale: Array) -> int | None:
-    """The loop along which an operand has a scale a channel, where that is summed."""
-    dims = [dim for dim, size in enumerate(scale.shape) if size > 1]
-    if not dims:
-        return None
-    loop = loop_of(maps_of(op)[position], dims[0])
-    return loop if list(op.iterator_types)[loop] == REDUCTION else None
+def _channel_loop(op: linalg.GenericOp, position: int, code: Code) -> int | None:
+    """The loop along which an operand has a scale a channel."""
+    return None if code.channel_dim is None else loop_of(maps_of(op)[position], code.channel_dim)
 
 
-def _along_result(op: linalg.GenericOp, position: int, scale: Array) -> Array:
+def _along_result(op: linalg.GenericOp, position: int, code: Code) -> Array:
     """An operand's scales along the result's dimensions: one, or one a channel that stays."""
-    dims = [dim for dim, size in enumerate(scale.shape) if size > 1]
-    written = maps_of(op)[-1]
-    loops = [loop_of(written, axis) for axis in range(len(written.results))]
-    shape = [1] * len(loops)
-    if dims:
-        shape[loops.index(loop_of(maps_of(op)[position], dims[0]))] = scale.size
-    return scale.reshape(shape)
+    kept, own = [1] * len(maps_of(op)[-1].results), _channel_loop(op, position, code)
+    if own is not None:
+        kept[[loop_of(maps_of(op)[-1], axis) for axis in range(len(kept))].index(own)] = -1
+    return code.scale.reshape(kept)
 
 
 def _reduced_elements(op: linalg.GenericOp) -> int:

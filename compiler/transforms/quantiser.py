@@ -29,6 +29,11 @@ class Code:
     left_out: float | None = None
     """What the lowest integer stands for, where it is that of a mask (`find_masks`)."""
 
+    @property
+    def channel_dim(self) -> int | None:
+        """The dimension along which there is a scale a channel, where there is one."""
+        return next((dim for dim, size in enumerate(self.scale.shape) if size > 1), None)
+
     def along_last(self, size: int) -> bool:
         """Whether the host can undo it: one scale, or one a column of rows of this size."""
         return self.scale.size == 1 or self.scale.shape[-1] == self.scale.size == size
