@@ -14,6 +14,7 @@ from penstock.compiler.program import Program
 from penstock.compiler.transforms.passes import level_of
 from penstock.dse.evaluation.assemble import Assembler
 from penstock.dse.evaluation.assemble_tasks import TaskAssembler
+from penstock.dse.evaluation.assumed_depths import assumed_depths
 from penstock.dse.evaluation.caps import allowed_by
 from penstock.dse.evaluation.energy import operations_uj, run_cost
 from penstock.dse.evaluation.evaluation import Equalised, Evaluation, briefly
@@ -23,13 +24,9 @@ from penstock.dse.evaluation.objectives import DEFAULT_GOAL, Goal
 from penstock.dse.evaluation.remembered import Remembered
 from penstock.dse.evaluation.routing import routing_use
 from penstock.dse.fifo import (
-    CONSERVATIVE,
     DesignSizing,
     SizingProgress,
-    depths_where_paths_meet,
-    equalised_depths,
     prefetched,
-    roomy_or_slower,
     runs_through,
     safe_depths,
     single_blocks,
@@ -51,8 +48,6 @@ from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 
 _IN_MEMORIES = "with memories built otherwise"
-_WHERE_PATHS_MEET = 1 / 8
-"""Of the bits of all memories: so much room is left to whole tensors in FIFOs before anything is simulated."""
 _SO_NEAR, _LEAST = 0.01, 1e-6
 """To the least memories: what is chosen has them built anew, by the least."""
 _TIMES = "with times"
@@ -359,23 +354,18 @@ class Evaluator:
         timing: DesignModel = self.__dict__["_timing"]
         network = self.assembler.network(design)
         free = timing.figures(network, bounded=False)
+        declared = self.assembler.declared_depths(design)
         depths, assumed = safe_depths(free.channels, design.prefetch_bits), False
-        declared, room = self.assembler.declared_depths(design), _WHERE_PATHS_MEET * self.may_use.memory_bits
         if design.fifo_depths or declared:
             known = {**depths, **declared}
             depths = given_depths(
                 network, self.platform, self.clock_mhz, free.channels, known, design.fifo_depths, design.prefetch_bits
             )
-        elif design.equalisation and not safe:
-            slower = self._slower_channels(network, design.equalisation)
-            depths, assumed = equalised_depths(free.channels, slower, depths)
-        elif self.goal.weighs_frames and not safe and len(network.groups) == 1:
-            depths, assumed = roomy_or_slower(
-                free.channels, lambda: self._slower_channels(network, CONSERVATIVE), depths, room
-            )
         elif not safe:
-            held = depths_where_paths_meet(free.channels, depths, room)
-            depths, assumed = held, held != depths
+            depths, assumed = assumed_depths(
+                design, free.channels, self.goal, self.may_use, lambda slower: self._slower_channels(network, slower),
+                lambda depths: timing.with_area(free, network, depths).resources, grouped=len(network.groups) > 1,
+            )  # fmt: skip
         depths = {**(single_blocks(free.channels) if self.goal.sizes_for_one else {}), **depths}
         figures = timing.with_area(free, network, depths)
         design = design.with_fifo_depths(depths)

@@ -324,10 +324,7 @@ def after_miss(name: str) -> str:
     if name == ROUTING:
         return "allow fewer lanes, so that no pipeline and no token is as large, or quantise"
     if name in RESOURCE_NAMES:
-        return (
-            "take a larger platform, relax the limit, quantise, stream the weights, look for throughput where it was "
-            "latency (its designs are smaller), or allow more trials"
-        )
+        return "take a larger platform, relax the limit, quantise, stream the weights, or allow more trials"
     return "relax this limit or one on resources, take a larger platform, quantise, or allow more trials"
 
 

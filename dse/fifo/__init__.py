@@ -17,7 +17,7 @@ from penstock.dse.fifo.depths import (
 from penstock.dse.fifo.effort import Effort, SizingProgress
 from penstock.dse.fifo.equalise import CONSERVATIVE, NORMAL, equalised_depths, slower_tasks
 from penstock.dse.fifo.measure import MeasuredDepths, MeasureDepths
-from penstock.dse.fifo.meeting import depths_where_paths_meet
+from penstock.dse.fifo.meeting import depths_where_paths_meet, lean_depths
 from penstock.dse.fifo.of_design import DesignSizing, runs_through, size_design
 from penstock.dse.fifo.one_block import single_blocks_between_inputs
 from penstock.dse.fifo.periodic import periodic_depths
@@ -42,6 +42,7 @@ __all__ = [
     "depths_back_to_back",
     "depths_where_paths_meet",
     "equalised_depths",
+    "lean_depths",
     "periodic_depths",
     "roomy_or_slower",
     "runs_through",

@@ -12,13 +12,11 @@ from functools import cache
 
 from penstock.dse.fifo.depths import LEAST_DEPTH, bridges
 from penstock.dse.fifo.equalise import equalised_depths
-from penstock.dse.fifo.meeting import depths_where_paths_meet
+from penstock.dse.fifo.meeting import depths_where_paths_meet, lean_depths
 from penstock.profiling.model import ChannelFigures
 
 _MARGIN = 2
 """One token more for so many, since inputs that follow each other wait for each other."""
-_FEW_BITS = 2048
-"""That a FIFO holds in LUTs, which are hardly fewer for less: in most of those of a frame's rows it is a few tokens."""
 
 
 def depths_back_to_back(
@@ -72,8 +70,7 @@ def roomy_or_slower(
         enough.append(found)
     held = depths_where_paths_meet(channels, depths, room)
     waiting = held | {c.name: max(held[c.name], c.high_water + c.waiting) for c in own if c.waiting}
-    least = {c.name: min(waiting[c.name], *(one[c.name] for one in enough)) for c in own}
-    lean = held | {c.name: max(least[c.name], min(enough[-1][c.name], _FEW_BITS // c.bits)) for c in own}
+    lean = held | lean_depths(own, waiting, *enough)
     for found in (waiting, lean, held):
         if has_room(found):
             return found, found != depths

@@ -16,6 +16,9 @@ _MARGIN = 2
 """One token more for so many. Model and simulation differ by less, but frames that follow each other wait for each
 other: with a quarter more ResNet-20's take a third longer than with half more."""
 
+_FEW_BITS = 2048
+"""That a FIFO holds in LUTs, which are hardly fewer for less: in most of those of a frame's rows it is a few tokens."""
+
 
 def depths_where_paths_meet(
     channels: Sequence[ChannelFigures], depths: Mapping[str, int], room: float
@@ -31,3 +34,14 @@ def depths_where_paths_meet(
     most = {c.name: c.high_water + c.high_water // _MARGIN + LEAST_DEPTH for c in meeting}
     held = {c.name: min(depths[c.name], max(most[c.name], waiting_tokens(c))) for c in meeting}
     return {**depths, **held}
+
+
+def lean_depths(channels: Sequence[ChannelFigures], *ways: Mapping[str, int]) -> dict[str, int]:
+    """Each of these channels as shallow as any of some `ways` says, but what the last one holds of a few bits.
+
+    What waits in one place if tasks go at one pace seldom has to wait there at all if they go at another. It may stop
+    for ever where `ways` do not, and is to be simulated.
+    """
+    return {
+        c.name: max(min(way[c.name] for way in ways), min(ways[-1][c.name], _FEW_BITS // c.bits)) for c in channels
+    }

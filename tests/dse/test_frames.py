@@ -163,7 +163,7 @@ def test_depths_that_were_believed_wrongly_give_way_to_safe_ones(wrong: int, mon
     def believed(channels: Sequence[ChannelFigures], depths: Mapping[str, int], _: float) -> dict[str, int]:
         return {**depths, **{c.name: wrong for c in channels if c.kind == "stream"}}
 
-    monkeypatch.setattr("penstock.dse.evaluation.evaluate.depths_where_paths_meet", believed)
+    monkeypatch.setattr("penstock.dse.evaluation.assumed_depths.depths_where_paths_meet", believed)
     evaluator = Evaluator.create(program, "u55c", quantize="w8a8", options=TilingOptions(max_lanes=64))
     params = evaluator.space.default_params()
     found = evaluator.evaluate(params)
@@ -193,7 +193,7 @@ def test_of_a_search_only_what_may_be_chosen_is_simulated(monkeypatch: pytest.Mo
         return runs_through(*asked)
 
     monkeypatch.setattr("penstock.dse.evaluation.evaluate.runs_through", seen)
-    monkeypatch.setattr("penstock.dse.evaluation.evaluate._WHERE_PATHS_MEET", 0.0)
+    monkeypatch.setattr("penstock.dse.evaluation.assumed_depths._WHERE_PATHS_MEET", 0.0)
     found = _explored(4)
     assert sum(one.evaluation.assumed for one in found.tried) >= len(found.tried) - 2 > 0, "most are believed"
     assert 1 <= len(simulated) <= 2
@@ -203,5 +203,5 @@ def test_a_search_that_believed_wrongly_chooses_what_runs_through(monkeypatch: p
     def believed(channels: Sequence[ChannelFigures], depths: Mapping[str, int], _: float) -> dict[str, int]:
         return {**depths, **{c.name: 2 for c in channels if c.kind == "stream"}}
 
-    monkeypatch.setattr("penstock.dse.evaluation.evaluate.depths_where_paths_meet", believed)
+    monkeypatch.setattr("penstock.dse.evaluation.assumed_depths.depths_where_paths_meet", believed)
     _explored(4)

@@ -161,6 +161,23 @@ def test_what_waits_for_the_input_before_has_room_where_a_designs_own_pace_has_n
     assert found == safe
 
 
+def test_one_input_waits_in_shallower_fifos_where_a_small_chip_has_no_room_for_its_own_pace() -> None:
+    """What fast layers leave before a slow one takes 36 blocks: no lanes less would change that."""
+    blocks = [Expanding(8, 32) for _ in range(3)]
+    program = prepare(imported(nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), *blocks), (1, 3, 24, 24)), "w8a8")
+    found = list[Evaluation]()
+    for left in (432, 8):
+        goal = Goal.of(("latency",), [f"bram18<={left}"])
+        evaluator = Evaluator.create(program, "zu3eg", quantize="w8a8", goal=goal)
+        found.append(best := evaluator.evaluate(evaluator.space.fitted_setting()))
+        network = evaluator.assembler.network(best.design)
+        depths = dict(best.design.fifo_depths)
+        run = simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=depths)
+        assert best.feasible and run.latency == pytest.approx(best.values[0], rel=0.05)
+    roomy, tight = found
+    assert tight.values[0] <= 1.05 * roomy.values[0]
+
+
 def test_fifos_of_slower_tasks_where_those_of_a_designs_own_pace_are_larger_still() -> None:
     """Rows of windows wait before a slow layer, and as many inputs as there are under way before another. Where neither
     has room, it is what one input leaves waiting if all go as slowly as the slowest."""
