@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.frontend.export import run_eagerly
@@ -32,7 +33,7 @@ class LayerCall:
     tensors: tuple[torch.Tensor, ...]
     form: pytree.TreeSpec
     others: tuple[Any, ...]
-    """Every leaf of the arguments; None where a tensor stands."""
+    """Every leaf of the arguments; `_TENSOR` where a tensor stands."""
     outputs: tuple[Any, ...]
     """Every leaf of what it answered."""
     answer: pytree.TreeSpec
@@ -40,8 +41,17 @@ class LayerCall:
     def arguments(self, tensors: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """`args` and `kwargs` of the layer's forward with these tensors."""
         waiting = iter(tensors)
-        leaves = [next(waiting) if one is _TENSOR else one for one in self.others]
+        leaves = [
+            next(waiting) if one is _TENSOR else one.value if isinstance(one, _Unread) else one for one in self.others
+        ]
         return pytree.tree_unflatten(leaves, self.form)
+
+    def without(self, unread: Collection[int]) -> LayerCall:
+        """The same without these of its tensors, which the layer is given and does not read."""
+        places = [place for place, one in enumerate(self.others) if one is _TENSOR]
+        left_out = {places[n]: _Unread(self.tensors[n]) for n in unread}
+        others = tuple(left_out.get(place, one) for place, one in enumerate(self.others))
+        return replace(self, tensors=tuple(x for n, x in enumerate(self.tensors) if n not in unread), others=others)
 
     @property
     def shapes(self) -> list[tuple[tuple[int, ...], torch.dtype]]:
@@ -56,6 +66,28 @@ class _Tensor:
 
 
 _TENSOR = _Tensor()
+
+
+@dataclass(frozen=True)
+class _Unread:
+    """Stands where a tensor was passed that the layer does not read, as positions that were looked up before it."""
+
+    value: torch.Tensor = field(compare=False)
+
+
+class _Reads(TorchDispatchMode):
+    """Sees which of some tensors operations take."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+        super().__init__()
+        self.unread = {id(x): n for n, x in enumerate(tensors)}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        for x in pytree.tree_leaves((args, kwargs)):
+            self.unread.pop(id(x), None)
+        return func(*args, **(kwargs or {}))
 
 
 class OneLayer(nn.Module):
@@ -90,9 +122,29 @@ class RepeatedLayers:
 def find_layers(model: LoadedModel, path: str) -> tuple[RepeatedLayers, tuple[torch.Tensor, ...]]:
     """The layers at `path`, or where that is empty the largest repetition of the model; and the model's answers."""
     layers, outputs = called_layers(_repetition(model, path), path, model)
+    layers = _without_unread(layers)
     _check_calls(layers, model)
     _check_form(layers, model)
     return layers, outputs
+
+
+def _without_unread(layers: RepeatedLayers) -> RepeatedLayers:
+    """Without whole numbers that no layer reads: an accelerator does not take such, and the layers do not need them."""
+    unread = set.intersection(*(_unread(*pair) for pair in zip(layers.modules, layers.calls, strict=True)))
+    return replace(layers, calls=tuple(call.without(unread) for call in layers.calls)) if unread else layers
+
+
+def _unread(layer: nn.Module, call: LayerCall) -> set[int]:
+    if all(x.dtype == torch.float32 for x in call.tensors):
+        return set()
+    args, kwargs = call.arguments(call.tensors)
+    with torch.no_grad(), _Reads(call.tensors) as reads:
+        answers = {id(x) for x in pytree.tree_leaves(layer(*args, **kwargs))}
+    return {
+        n
+        for n in reads.unread.values()
+        if call.tensors[n].dtype != torch.float32 and id(call.tensors[n]) not in answers
+    }
 
 
 def named_layers(model: LoadedModel, names: Sequence[str]) -> tuple[RepeatedLayers, tuple[torch.Tensor, ...]]:
@@ -210,7 +262,7 @@ def _check_calls(layers: RepeatedLayers, model: LoadedModel) -> None:
 
 
 def _check_values(name: str, call: LayerCall, model: LoadedModel) -> None:
-    odd = next((x for x in call.others if x is not _TENSOR and not isinstance(x, _PLAIN)), None)
+    odd = next((x for x in call.others if x is not _TENSOR and not isinstance(x, (*_PLAIN, _Unread))), None)
     if odd is not None:
         raise _refused(model, name, f"it is given a {type(odd).__name__}", "tensors, numbers, texts and None")
     if not call.outputs or not all(isinstance(x, torch.Tensor) for x in call.outputs if x is not None):
@@ -251,10 +303,13 @@ def calls_replaced(layers: RepeatedLayers, call_layer: Any) -> Generator[None]:
 
         def forward(*args: Any, number: int = number, call: LayerCall = call, **kwargs: Any) -> Any:
             leaves = pytree.tree_leaves((args, kwargs))
-            taken = [own is _TENSOR for own in call.others]
-            if len(leaves) != len(taken):
-                taken = [True] * len(leaves)
-            sides = [[x for x, own in zip(leaves, taken, strict=True) if own is side] for side in (True, False)]
+            given = (
+                list(zip(leaves, call.others, strict=True))
+                if len(leaves) == len(call.others)
+                else [(x, _TENSOR) for x in leaves]
+            )
+            read = [(x, own is _TENSOR) for x, own in given if not isinstance(own, _Unread)]
+            sides = [[x for x, own in read if own is side] for side in (True, False)]
             made = iter(call_layer([x for side in sides for x in side if isinstance(x, torch.Tensor)], number))
             return pytree.tree_unflatten([None if x is None else next(made) for x in call.outputs], call.answer)
 

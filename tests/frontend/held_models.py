@@ -194,6 +194,37 @@ def traced_of_input() -> Model:
     return _made(lambda: Traced(True), torch.linspace(-1, 1, 16).view(2, WIDTH))
 
 
+class Placed(nn.Module):
+    """Gives its blocks whole numbers, as libraries do with positions; most do not read them."""
+
+    def __init__(self, reads: bool) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(PlacedBlock(reads) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        places = (x > 0).long().sum(-1)
+        for block in self.blocks:
+            x = block(x, places=places)
+        return x
+
+
+class PlacedBlock(nn.Module):
+    def __init__(self, reads: bool) -> None:
+        super().__init__()
+        self.residual, self.reads = Residual(), reads
+
+    def forward(self, x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        return self.residual(x, places[..., None] + 1) if self.reads else self.residual(x)
+
+
+def placed() -> Model:
+    return _made(lambda: Placed(reads=False), torch.linspace(-1, 1, 16).view(2, WIDTH))
+
+
+def placed_and_read() -> Model:
+    return _made(lambda: Placed(reads=True), torch.linspace(-1, 1, 16).view(2, WIDTH))
+
+
 class Twice(nn.Module):
     """Its layers cannot share: the first is called again."""
 

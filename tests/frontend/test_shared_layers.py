@@ -70,6 +70,23 @@ def test_what_a_layer_is_given_only_in_a_trace_is_no_input_of_it() -> None:
         np.testing.assert_allclose(found[0], module(x).numpy(), rtol=0, atol=0.05)
 
 
+@pytest.mark.parametrize("which", ["placed", "placed_and_read"])
+def test_layers_may_be_given_whole_numbers_that_they_do_not_read_or_do(which: str) -> None:
+    """They follow from the model's inputs, so they are no constants; where they are read, the host does it."""
+    program = prepare(import_model(f"{MODELS}:{which}#"))
+    module, (x,) = getattr(held_models, which)()
+    assert program.layers is not None
+    turns = iter(program.layers.weights)
+
+    def run_layer(one: Program, given: Sequence[Array]) -> list[Array]:
+        held, rest = next(turns), iter(given)
+        return run(one, [held[p.name] if p.name in held else next(rest) for p in one.signature.inputs])
+
+    (found,) = run_calls(program, [[-x.numpy()]], run_layer)
+    with torch.no_grad():
+        np.testing.assert_allclose(found[0], module(-x).numpy(), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("reference", ["residuals#", "decoder#"])
 def test_quantised_layers_share_scales_and_have_weights_of_their_own(reference: str) -> None:
     program = prepare(import_model(f"{MODELS}:{reference}"), "w8a8")
