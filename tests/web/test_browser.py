@@ -195,6 +195,28 @@ def test_an_onnx_file_is_sent_by_the_form_with_typical_inputs(page: Any, setting
     assert (tmp_path / "out" / "typical" / "inputs.npz").read_bytes() == b"PK"
 
 
+@pytest.mark.parametrize("page", [("status of 422",)], indirect=True, ids=[""])
+def test_a_model_of_a_library_is_sent_by_the_form_with_files(page: Any, settings: Settings, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("mine.npz", "model.safetensors")]
+    for file in files:
+        file.write_bytes(file.name.encode())
+    with served(create_app(settings, ApiOptions())) as url:
+        page.goto(f"{url}/submit")
+        page.get_by_label("one of a library").check()
+        page.locator("#beside").set_input_files(files)
+        page.get_by_role("button", name="Start the run").click()
+        page.locator("#said").wait_for(state="visible", timeout=WAIT_MS)
+        assert page.locator("#reference").get_attribute("aria-invalid") == "true", "it says which model they are of"
+        page.locator("#reference").fill("hf:gpt2?cache=8#")
+        page.get_by_role("button", name="Start the run").click()
+        page.wait_for_url("**/runs/run_*", timeout=WAIT_MS)
+        (model,) = httpx.get(f"{url}/v1/models").json()["items"]
+    assert (model["kind"], model["source"]) == ("library", "hf:gpt2?cache=8#")
+    ContentStore(settings.store_folder).extract_tree(model["sha256"], out := tmp_path / "out")
+    found = {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert found == {"typical/inputs.npz": b"mine.npz", "weights/model.safetensors": b"model.safetensors"}
+
+
 def _only(seeder: Seeder) -> Any:
     with seeder.database.begin() as tx:
         return tx.runs.list().items[0]

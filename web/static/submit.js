@@ -7,6 +7,9 @@
   const button = form.querySelector("button[type=submit]");
   const source = () => form.querySelector("input[name=source]:checked").value;
 
+  /* Fields of the API by those of this form that give them. */
+  const FIELDS = { kernel: { file: "sources", entry: "top" }, library: { file: "beside", entry: "reference" } };
+
   const isKernel = () => source() === "kernel" || (source() === "same" && form.dataset.again === "kernel");
 
   function show() {
@@ -87,8 +90,14 @@
         if (value("top")) body.append("entry", value("top"));
         return (await ask("/v1/models", body)).id;
       }
-      case "library":
-        return (await ask("/v1/models", { reference: value("reference") })).id;
+      case "library": {
+        const { files } = form.elements.beside;
+        if (!files.length) return (await ask("/v1/models", { reference: value("reference") })).id;
+        const body = new FormData();
+        for (const file of files) body.append("file", file);
+        body.append("entry", value("reference"));
+        return (await ask("/v1/models", body)).id;
+      }
       default: {
         const given = Object.fromEntries(list(value("arguments")).map(argument));
         return (await ask("/v1/models", { zoo: value("zoo"), arguments: given })).id;
@@ -100,7 +109,7 @@
     said.textContent = problem.detail ?? "The service does not answer: is it up? Nothing was started.";
     said.hidden = false;
     const told = (problem.where ?? "").replace(/^(body\.|field )/, "").replace(/\[.*$/, "");
-    const name = (isKernel() && { file: "sources", entry: "top" }[told]) || told;
+    const name = FIELDS[source()]?.[told] ?? told;
     for (const marked of form.querySelectorAll("[aria-invalid]")) marked.removeAttribute("aria-invalid");
     const field = name && [...form.elements].find((one) => one.name === name);
     if (field) {
