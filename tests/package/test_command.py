@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import os
 import shutil
 import subprocess
@@ -68,12 +69,31 @@ def test_input_and_output_files(built: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), hand_made.answers(rows))
 
 
-def test_input_that_is_no_array(built: Path, tmp_path: Path) -> None:
-    (tmp_path / "x.npy").write_text("not an array")
+def _header(said: bytes) -> bytes:
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(said) + 1) + said + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("bytes_of_file", "said"),
+    [
+        (b"not an array", "cannot be read as an array"),
+        (b"PK\x03\x04 no archive", "cannot be read as an array"),
+        (_header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000,)}"), "cannot be read"),
+        (_header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,"), "cannot be read as an array"),
+        (None, "x.npy is an archive of arrays"),
+    ],
+    ids=["text", "half an archive", "a petabyte", "half a header", "several arrays"],
+)
+def test_input_that_is_no_array(built: Path, tmp_path: Path, bytes_of_file: bytes | None, said: str) -> None:
+    if bytes_of_file is None:
+        with (tmp_path / "x.npy").open("wb") as file:
+            np.savez(file, x=np.zeros((1, 16)), y=np.zeros(2))
+    else:
+        (tmp_path / "x.npy").write_bytes(bytes_of_file)
     result = run(built, "run.py", "--input", str(tmp_path / "x.npy"))
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
-    assert "cannot be read as an array" in result.stderr
+    assert said in result.stderr
 
 
 def test_archive_runs_itself(archive: Path, tmp_path: Path) -> None:

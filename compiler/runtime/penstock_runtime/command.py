@@ -8,7 +8,9 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -337,9 +339,14 @@ def _picture(values: Array) -> list[str]:
 
 def _read(path: Path) -> Array:
     try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise PackageError(f"{path} cannot be read as an array ({error})", "write it with numpy.save") from error
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError, BadZipFile, TokenError) as error:
+        said = "it says that it is larger than memory" if isinstance(error, MemoryError) else error
+        raise PackageError(f"{path} cannot be read as an array ({said})", "write it with numpy.save") from error
+    if not isinstance(found, np.ndarray):
+        raise PackageError(f"{path} is an archive of arrays", "give one .npy for each input, in their order")
+    return found
 
 
 def _but_floats(tolerance: float, outputs: Sequence[Array]) -> str:
