@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import struct
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
