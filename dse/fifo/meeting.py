@@ -42,6 +42,4 @@ def lean_depths(channels: Sequence[ChannelFigures], *ways: Mapping[str, int]) ->
     What waits in one place if tasks go at one pace seldom has to wait there at all if they go at another. It may stop
     for ever where `ways` do not, and is to be simulated.
     """
-    return {
-        c.name: max(min(way[c.name] for way in ways), min(ways[-1][c.name], _FEW_BITS // c.bits)) for c in channels
-    }
+    return {c.name: max(min(way[c.name] for way in ways), min(ways[-1][c.name], _FEW_BITS // c.bits)) for c in channels}

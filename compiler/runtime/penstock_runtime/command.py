@@ -344,7 +344,7 @@ def _read(path: Path) -> Array:
     except (OSError, ValueError, EOFError, MemoryError, BadZipFile, TokenError) as error:
         said = "it says that it is larger than memory" if isinstance(error, MemoryError) else error
         raise PackageError(f"{path} cannot be read as an array ({said})", "write it with numpy.save") from error
-    if not isinstance(found, np.ndarray):
+    if isinstance(found, np.lib.npyio.NpzFile):
         raise PackageError(f"{path} is an archive of arrays", "give one .npy for each input, in their order")
     return found
 
