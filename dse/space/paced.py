@@ -8,7 +8,8 @@ from functools import cached_property
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.design import KernelDesign
-from penstock.compiler.platforms import Resources
+from penstock.compiler.platforms import Resources, load_platform
+from penstock.compiler.platforms.routing import routing_of
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.dse.lanes.binding import ADDERS, binding_choices
 from penstock.dse.lanes.costs import KnownLanes
@@ -83,9 +84,15 @@ class Pacing:
         if key not in self._fitters:
             self._fitters[key] = Fitter(
                 self.graph, self.platform, self.clock_mhz, self.library, self.weights, multipliers, self.fixed,
-                lanes, tile, None, self._known,
+                lanes, tile, self._one, self._known,
             )  # fmt: skip
         return self._fitters[key]
+
+    @cached_property
+    def _one(self) -> Resources | None:
+        """What operators of one kernel may take: of a larger pipeline nobody knows that it routes."""
+        known = routing_of(load_platform(self.platform))
+        return None if known is None else Resources(lut=known.pipeline_lut, dsp=known.pipeline_dsp)
 
     def _walks(self, settings: Setting) -> dict[str, KernelWalk]:
         """Every kernel's slowest dims: the outermost of its order, or what falls in with the largest kernel's."""

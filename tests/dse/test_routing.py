@@ -59,3 +59,10 @@ def test_adders_of_dsps_count_as_dsps(lanes: int):
 def test_a_miss_says_what_to_do():
     assert "1.50 times as large as can be routed" in describe_miss(ROUTING, 0.5)
     assert "fewer lanes" in after_miss(ROUTING)
+
+
+def test_a_common_pace_asks_no_kernel_for_more_than_routes():
+    evaluator = Evaluator.create(gemm_program(16, 1024, 1024, "int8"), "u280")
+    paced = [evaluator.evaluate(setting) for setting in evaluator.space.paced_settings()]
+    assert paced
+    assert all(one.constraints[ROUTING] <= 0 for one in paced)
