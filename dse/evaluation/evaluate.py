@@ -185,7 +185,7 @@ class Evaluator:
         if params.get("allocation") == FITTED:
             key: Hashable = tuple(self.space.settings(params).items())
             return self._remembered.find((refuted, key), params, lambda: self._fitted(params, refuted))
-        return self.outlook_of(self.space.design(params), params, refuted)
+        return self._with_memories(self.outlook_of(self.space.design(params), params, refuted), params, refuted)
 
     def outlook_of(self, design: Design, params: Params, refuted: frozenset[Hashable] = frozenset()) -> Evaluation:
         """The same of one of the designs that a setting may come to, whether that keeps to the limits or not."""
@@ -211,14 +211,17 @@ class Evaluator:
 
         def model(allowance: Allowance) -> Evaluation:
             design = self.space.fitted(params, allowance)
-            found = self.outlook_of(design, params, refuted)
-            if not may_fit_otherwise(found.figures, self.may_use, lambda: memory_luts(self._network(found.design))):
-                return found
-            meaning = self.meaning(design)
-            key = (_IN_MEMORIES, meaning in refuted, meaning)
-            return self._remembered.find(key, params, lambda: self._in_memories(found))
+            return self._with_memories(self.outlook_of(design, params, refuted), params, refuted)
 
         return fitted(model, self.may_use, int(settings[SHARE]), mixed=mixed, spills=spills)
+
+    def _with_memories(self, found: Evaluation, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
+        """The same design with memories built otherwise, where it may fit then and does not as it is."""
+        if not may_fit_otherwise(found.figures, self.may_use, lambda: memory_luts(self._network(found.design))):
+            return found
+        meaning = self.meaning(found.design)
+        key = (_IN_MEMORIES, meaning in refuted, meaning)
+        return self._remembered.find(key, params, lambda: self._in_memories(found))
 
     def _in_memories(self, evaluation: Evaluation) -> Evaluation:
         """The same design with memories and FIFOs built of what there is more of, if it fits then."""

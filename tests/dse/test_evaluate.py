@@ -34,6 +34,7 @@ from penstock.profiling.timeline import FreeTimeline
 from tests.compiler.designs import Dense, build_network, designs, networks
 from tests.profiling.model_profiler import model_design
 from tests.profiling.steppers import flushed
+from tests.schedule.gemms import gemm_program
 from tests.transforms.test_pad_dims import lanes, of_body, tiled
 
 
@@ -309,3 +310,14 @@ func.func @main(%x: tensor<8xf32> {penstock.name = "x", penstock.kind = "input"}
         Evaluator.create(program, "u55c").evaluate({})
     assert caught.value.code == "unknown-operator"
     assert caught.value.where == "squash"
+
+
+def test_memories_are_built_otherwise_whoever_shares_out_lanes():
+    program = gemm_program(64, 512, 512, "int8")
+    free, short = (Evaluator.create(program, "u55c", goal=Goal.of((), limits)) for limits in ((), ("bram18<=20",)))
+    for setting in (free.space.paced_settings()[0], free.space.fitted_setting()):
+        usual, other = free.evaluate(setting), short.evaluate(setting)
+        assert usual.figures.resources.bram18 > 20
+        assert not usual.design.memories
+        assert other.feasible
+        assert other.figures.latency == usual.figures.latency
