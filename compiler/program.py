@@ -57,6 +57,8 @@ class Port:
     shape: tuple[int, ...]
     dtype: str
     quant: Quantisation | None = None
+    largest: float = 0.0
+    """What the float model answers at most on typical inputs, where quantisation measured it on such."""
 
 
 @dataclass(frozen=True)
@@ -312,14 +314,17 @@ def _load_arrays(path: Path) -> dict[str, Array]:
 def _signature_json(signature: Signature) -> dict[str, Any]:
     def port(p: Port) -> dict[str, Any]:
         quant = {"scale": p.quant.scale, "dtype": p.quant.dtype} if p.quant else None
-        return {"name": p.name, "shape": list(p.shape), "dtype": p.dtype, "quant": quant}
+        measured = {"largest": p.largest} if p.largest else {}
+        return {"name": p.name, "shape": list(p.shape), "dtype": p.dtype, "quant": quant, **measured}
 
     return {"inputs": [port(p) for p in signature.inputs], "outputs": [port(p) for p in signature.outputs]}
 
 
 def _port(document: dict[str, Any]) -> Port:
     quant: dict[str, Any] | None = document["quant"]
-    return Port(document["name"], tuple(document["shape"]), document["dtype"], _quantisation(quant) if quant else None)
+    quantisation = _quantisation(quant) if quant else None
+    largest = document.get("largest", 0.0)  # a program of an earlier release has none
+    return Port(document["name"], tuple(document["shape"]), document["dtype"], quantisation, largest)
 
 
 def _quantisation(document: dict[str, Any]) -> Quantisation:

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +67,9 @@ def _load(reference: WholeReference, weights: bool) -> LoadedModel:
 
         return load_onnx(reference) if weights else without_weights(load_onnx(reference))
     if not weights:
-        with torch.device("meta"):
+        with torch.device("meta"), warnings.catch_warnings():
+            # a file that loads its trained numbers is told of each that there is nothing to copy them to
+            warnings.filterwarnings("ignore", ".*copying from a non-meta parameter", UserWarning)
             return without_weights(_load(reference, True))
     with contextlib.redirect_stdout(sys.stderr):  # stdout belongs to Penstock's own output
         fill = _fill(reference)
@@ -234,8 +237,18 @@ def _user_errors(what: str, code: str, path: Path) -> Generator[None]:
             code=code,
             what=f"{what}: {describe(error)}",
             where=_place(error, path),
-            hint=f"run the file by itself with python; its function must {_RETURNS}",
+            hint=_of_a_file_alone(error) or f"run the file by itself with python; its function must {_RETURNS}",
         ) from error
+
+
+def _of_a_file_alone(error: BaseException) -> str:
+    """What to do where a file is not there, which on the machine of whoever submitted it may well be."""
+    if not isinstance(error, FileNotFoundError):
+        return ""
+    return (
+        "run the file by itself with python; a service gets this file alone, and those that weights= and calibration= "
+        "name: trained numbers go as weights=FILE.safetensors"
+    )
 
 
 def describe(error: BaseException) -> str:

@@ -250,7 +250,8 @@ def _run(operator: OnnxOperator, call: Call, inputs: list[Any], where: str) -> l
         line = next((x.strip() for x in str(error).splitlines() if x.strip()), type(error).__name__)
         raise PenstockError(
             code="model-file", what=f"{op} cannot be computed on inputs of shape {shapes}: {line}", where=where,
-            hint="check the model with onnx.reference.ReferenceEvaluator",
+            hint="give dims that the file leaves open another size than 1 (model.onnx?batch=4), or check the model "
+            "with onnx.reference.ReferenceEvaluator",
         ) from error  # fmt: skip
     return list(answer) if isinstance(answer, tuple) else [answer]
 

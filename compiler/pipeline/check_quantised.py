@@ -36,10 +36,12 @@ def check_quantised(program: Program, prepared: Program, quantize: str = "w8a8")
     tolerance = TOLERANCES[quantize]
     outputs = run(prepared, prepared.quantise_inputs(prepared.samples.inputs))
     shaped = [o.reshape(p.shape) for o, p in zip(outputs, prepared.signature.outputs, strict=True)]
-    found = compare("interpreter", "pytorch", prepared.dequantise_outputs(shaped), prepared.samples.outputs, tolerance)
+    answers, typical = prepared.dequantise_outputs(shaped), [port.largest for port in prepared.signature.outputs]
+    found = compare("interpreter", "pytorch", answers, prepared.samples.outputs, tolerance, typical)
     if found.equal:
         return
-    largest = max(float(np.max(np.abs(y[np.isfinite(y)]), initial=0.0)) for y in prepared.samples.outputs)
+    pairs = zip(prepared.samples.outputs, typical, strict=True)
+    largest = max(float(np.max(np.abs(y[np.isfinite(y)]), initial=most)) for y, most in pairs)
     errors = errors_of(program, quantize)
     worst = max(errors, key=lambda e: e.added)
     listed = "; ".join(str(e) for e in sorted(errors, key=lambda e: -e.share)[:_NAMED])

@@ -20,6 +20,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.calls import run_calls, typical_calls
 from penstock.compiler.interpreter.linalg import argument_names, main_function, run_many
 from penstock.compiler.program import Program
+from penstock.compiler.transforms.channel_sizes import ChannelSizes
 from penstock.compiler.transforms.editor import layer_of, shape_of
 from penstock.compiler.transforms.resize_dims import at_lengths
 
@@ -27,6 +28,7 @@ _FAR_BELOW = 20.0
 _MOST_KEPT = 1 << 16
 _UNLIKE = 16.0
 _GROWN = 4.0
+_FEW_FAR = 13.0
 _MOST_AT_ONCE = 1 << 24
 """Elements of the largest tensor, over the calls that are run side by side."""
 
@@ -46,6 +48,9 @@ class Spread:
     """The median magnitude of those that are not zero."""
     smallest_row: float = 0.0
     """The largest magnitude of the row (along the last dimension) that has the smallest, rows of zeros apart."""
+    squares: float = 0.0
+    count: int = 0
+    """Of the finite numbers: the sum of their squares, and how many there were."""
 
     @property
     def uneven(self) -> bool:
@@ -66,6 +71,14 @@ class Spread:
         return 0.0 < self.smallest_row * _GROWN < self.largest
 
     @property
+    def has_few_far(self) -> bool:
+        """Whether few numbers are so far above most that rounding to one step adds three per cent and more to them all.
+
+        A step of largest / 127 adds 1/sqrt(12) of itself.
+        """
+        return self.count > 0 and self.largest > _FEW_FAR * float(np.sqrt(self.squares / self.count))
+
+    @property
     def largest(self) -> float:
         return max(self.highest, self.lowest_near, *(-self.below[:1]))
 
@@ -77,9 +90,11 @@ class Spread:
         some = np.abs(values[values != 0])
         typical = float(np.median(some)) if some.size else 0.0
         rows = np.max(np.abs(values), axis=-1) if values.ndim > 1 and values.size else np.zeros(0)
+        finite = values[np.isfinite(values)]
         return Spread(
             layer, float(np.max(near, initial=0.0)), float(-np.min(near, initial=0.0)), _ends(below), typical,
             float(np.min(rows[rows > 0], initial=np.inf)) if np.any(rows > 0) else 0.0,
+            float(np.sum(finite**2)), finite.size,
         )  # fmt: skip
 
     def joined(self, other: Spread) -> Spread:
@@ -89,6 +104,7 @@ class Spread:
         return Spread(
             self.layer, max(self.highest, other.highest), max(self.lowest_near, other.lowest_near),
             _ends(np.union1d(self.below, other.below)), min(typical, default=0.0), min(rows, default=0.0),
+            self.squares + other.squares, self.count + other.count,
         )  # fmt: skip
 
 
@@ -96,29 +112,6 @@ def _ends(below: Array) -> Array:
     if below.size <= _MOST_KEPT:
         return below
     return np.concatenate((below[: _MOST_KEPT // 2], below[-_MOST_KEPT // 2 :]))
-
-
-@dataclass(frozen=True)
-class ChannelSizes:
-    """What the numbers of a tensor's channels were: the largest magnitudes, the sums of squares, how many each had."""
-
-    largest: Array
-    squares: Array
-    count: int
-
-    @property
-    def power(self) -> Array:
-        return self.squares / self.count
-
-    @staticmethod
-    def of(numbers: Array, dim: int) -> ChannelSizes:
-        rows = np.moveaxis(np.asarray(numbers, np.float64), dim, 0)
-        rows = rows.reshape(len(rows), -1)
-        return ChannelSizes(np.max(np.abs(rows), axis=1), np.sum(rows**2, axis=1), rows.shape[1])
-
-    def joined(self, other: ChannelSizes) -> ChannelSizes:
-        largest = np.maximum(self.largest, other.largest)
-        return ChannelSizes(largest, self.squares + other.squares, self.count + other.count)
 
 
 def measure_spreads(

@@ -6,7 +6,8 @@ what reads it has weights a channel, which take the steps along: those of channe
 them before they are rounded, those of channels that stay leave them in the scales of the sums.
 
 Where channels are summed, what evens out the numbers makes the weights uneven. The steps lie between one for all and
-each channel's own, where the estimated noise of both roundings is least.
+each channel's own, where the estimated noise is least: that of both roundings, and of what is cut off at the ends of a
+range that unseen inputs go beyond, as each part of the typical ones goes beyond all others.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.dialects.window import SlideOp
-from penstock.compiler.transforms.calibrate import ChannelSizes
+from penstock.compiler.transforms.channel_sizes import ChannelSizes
 from penstock.compiler.transforms.editor import Editor, shape_of
 from penstock.compiler.transforms.generics import (
     REDUCTION,
@@ -43,10 +44,28 @@ _LEAST_SEEN = 32
 """Numbers of a channel, below which nothing is said of how large they get."""
 _SMALLEST = 1 / 64
 """Of the largest channel's step: what the typical inputs hardly touch, others may."""
-_SPARE = 2.0
 _PARTS = (0.25, 0.5, 0.75, 1.0)
+_SPARES = (1.0, 1.25, 1.5, 2.0, 3.0)
+"""By how much a channel's range may be larger than what was seen of it."""
 _GAIN = 2.0
 """By which the estimated noise must fall."""
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How ranges follow from the largest numbers that were seen of each channel, and of all."""
+
+    part: float
+    spare: float
+
+    def ranges(self, seen: Array) -> Array:
+        whole = float(np.max(seen))
+        own = np.clip(seen * self.spare, whole * _SMALLEST, whole)
+        return own**self.part * whole ** (1 - self.part)
+
+
+_ONE_FOR_ALL = _Way(0.0, 1.0)
+_WAYS = [_Way(part, spare) for part in _PARTS for spare in _SPARES]
 
 
 @dataclass(frozen=True)
@@ -78,27 +97,40 @@ def channel_ranges(
     found: dict[SSAValue, Array] = {}
     for value, dim in dims.items():
         one, largest = sizes.get(value), state.ranges.get(value, 0.0)
-        if value in state.masks or value in state.norm_rows or value in state.fed:
+        if value in state.masks or value in state.exact or value in state.fed:
             continue
         if one is None or one.count < _LEAST_SEEN or not 0.0 < largest < np.inf:
             continue
-        own = np.clip(one.largest * (1 + _SPARE / np.sqrt(one.count)), largest * _SMALLEST, largest)
-        power = np.maximum(one.power, (own / LEVELS) ** 2 / 12)
+        seen = np.minimum(one.largest, largest)
+        power = np.maximum(one.power, (np.maximum(seen, largest * _SMALLEST) / LEVELS) ** 2 / 12)
         # whom no weights tell apart, each channel is as much to as the others
         readers = list(_readers(state, value, dim)) or [_Reader(power[:, None, None] ** -0.5, False)]
-        same = np.full_like(own, largest)
-        ways = [own**part * same ** (1 - part) for part in _PARTS]
-        noises = [_noise(way, power, readers, state.weight_bits) for way in ways]
-        best = int(np.argmin(noises))
-        if noises[best] * _GAIN < _noise(same, power, readers, state.weight_bits):
+
+        def noise(way: _Way, one: ChannelSizes = one, readers: list[_Reader] = readers, power: Array = power) -> float:
+            return _noise(way.ranges(one.largest), _cut(way, one), power, readers, state.weight_bits)
+
+        best = min(_WAYS, key=noise)
+        if noise(best) * _GAIN < noise(_ONE_FOR_ALL):
             shape = [1] * len(shape_of(value))
-            shape[dim] = len(own)
-            found[value] = ways[best].reshape(shape)
+            shape[dim] = len(seen)
+            found[value] = best.ranges(seen).reshape(shape)
     return found
 
 
-def _noise(largest: Array, power: Array, readers: Sequence[_Reader], weight_bits: int) -> float:
-    """Of the readers' results, as a share of their power, summed over the readers: roundings are independent."""
+def _cut(way: _Way, sizes: ChannelSizes) -> Array:
+    """The power of what lies beyond the ranges, by channel: of each fold, beyond those that follow from the others."""
+    power = np.zeros_like(sizes.squares)
+    for fold in range(sizes.folds if sizes.folds > 1 else 0):
+        beyond = sizes.tops[fold] - way.ranges(sizes.without(fold))
+        power += np.sum(np.maximum(beyond, 0.0) ** 2, axis=0)
+    return power / sizes.count
+
+
+def _noise(largest: Array, cut: Array, power: Array, readers: Sequence[_Reader], weight_bits: int) -> float:
+    """Of the readers' results, as a share of their power, summed over the readers: roundings are independent.
+
+    `cut` is the power of what is cut off each channel.
+    """
     total, fine = 0.0, 1.0 / LEVELS**2 / 12
     levels = (1 << (weight_bits - 1)) - 1
     for reader in readers:
@@ -106,7 +138,7 @@ def _noise(largest: Array, power: Array, readers: Sequence[_Reader], weight_bits
         answer = float(squares @ power)
         if answer <= 0.0:
             continue
-        noise = float(squares @ largest**2) * fine
+        noise = float(squares @ (largest**2 * fine + cut))
         if reader.summed:
             steps = np.max(reader.weights * largest[:, None, None], axis=(0, 2)) / levels
             terms = reader.weights.shape[2] * float(np.sum(power / largest**2))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from xdsl.dialects import arith
+from xdsl.dialects import math as math_dialect
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
@@ -55,7 +56,7 @@ def _ends_in_sums(value: SSAValue, found: Set[SSAValue]) -> bool:
 
 
 def sums_rows(op: object) -> bool:
-    """Whether it adds up a tensor's rows, or their squares: what norms do."""
+    """Whether it adds up a tensor's rows, or their squares: what norms do. A group's rows are all of its dims."""
     if not isinstance(op, linalg.GenericOp) or not is_reduction(op) or len(set(op.inputs)) != 1:
         return False
     if not isinstance(yielded(op).owner, arith.AddfOp):
@@ -64,6 +65,22 @@ def sums_rows(op: object) -> bool:
     last = len(shape_of(op.inputs[0])) - 1
     kinds = list(op.iterator_types)
     reduced = [n for n, kind in enumerate(kinds) if kind == REDUCTION]
-    return all(
-        reduced == [n for n in layout.used_dims() if layout.results[last].used_dims() == {n}] for layout in layouts
-    )
+    if all(reduced == [n for n in layout.used_dims() if layout.results[last].used_dims() == {n}] for layout in layouts):
+        return True
+    return len(set(layouts)) == 1 and _gives_a_size(op.results[0])
+
+
+def _gives_a_size(value: SSAValue) -> bool:
+    """Whether a root is taken of what follows from sums: a norm, and no mean that a layer reads."""
+    seen, left = set[SSAValue](), [value]
+    while left:
+        for use in left.pop().uses:
+            op = use.operation
+            if not isinstance(op, linalg.GenericOp) or not (is_elementwise(op) or len(set(op.inputs)) == 1):
+                continue
+            if any(isinstance(inner, math_dialect.RsqrtOp | math_dialect.SqrtOp) for inner in op.body.block.ops):
+                return True
+            if op.results[0] not in seen:
+                seen.add(op.results[0])
+                left.append(op.results[0])
+    return False

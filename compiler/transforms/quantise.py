@@ -27,6 +27,7 @@ from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
 from penstock.compiler.transforms.even_channels import channel_ranges, find_channels
 from penstock.compiler.transforms.find_masks import find_masks
 from penstock.compiler.transforms.find_norm_rows import find_norm_rows
+from penstock.compiler.transforms.find_steep import find_steep
 from penstock.compiler.transforms.generics import is_reduction
 from penstock.compiler.transforms.parts import moves_data
 from penstock.compiler.transforms.quantise_elementwise import quantise_elementwise
@@ -50,15 +51,18 @@ class QuantiseIntegers(Rewrite):
 def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
     """Rewrites the function, and says how the integers of each new value stand for the old one's numbers."""
     program = editor.snapshot()
-    # numbers that nobody calls typical say nothing of how large one channel gets beside another
-    channels = find_channels(editor) if program.calibration or program.text else {}
+    # numbers that nobody calls typical say nothing of how large one channel gets beside another, nor of rare numbers
+    typical = bool(program.calibration or program.text)
+    channels = find_channels(editor) if typical else {}
     spreads, sizes = measure_spreads(program, channels)
-    rows = find_norm_rows(editor, {value for value, spread in spreads.items() if _is_uneven(editor, value, spread)})
+    coarse = {v for v, s in spreads.items() if _is_uneven(editor, v, s) or (typical and s.has_few_far)}
+    rows = find_norm_rows(editor, coarse)
     exact = {editor.name(value) for value in rows if editor.is_input(value)}
     rows |= {value for value, name in handed_on(editor).items() if name in exact}
     fed = answer_twice(editor, exact)
     spreads |= {again: spreads[first] for again, (first, _) in fed.items()}
     masks = find_masks(editor, spreads)
+    steep = find_steep(editor, spreads, masks) if typical else set[SSAValue]()
     ranges = {value: masks[value].largest if value in masks else s.largest for value, s in spreads.items()}
     for value, largest in ranges.items():
         if not np.isfinite(largest):
@@ -68,7 +72,7 @@ def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
         ranges[leaving] = ranges[entering]
     share_ranges(editor, ranges)
     uneven = {value for value, spread in spreads.items() if spread.uneven}
-    state = Quantiser(editor, ranges, masks, uneven, rows, weight_bits, set(fed))
+    state = Quantiser(editor, ranges, masks, uneven, rows | steep, weight_bits, set(fed))
     state.channel_ranges |= channel_ranges(state, channels, sizes)
     _quantise_inputs(state)
     for op in list(editor.block.ops):
@@ -76,7 +80,7 @@ def quantise_in(editor: Editor, weight_bits: int = 8) -> Quantiser:
             quantise_parts(state, op)
         elif isinstance(op, linalg.GenericOp):
             (quantise_reduction if is_reduction(op) else quantise_elementwise)(state, op)
-    outputs = _return(state, editor.signature.outputs)
+    outputs = _return(state, editor.signature.outputs, typical=typical)
     editor.remove_dead()
     for argument, name in state.names.items():
         editor.rename(argument, name)
@@ -108,7 +112,7 @@ def _share_state(editor: Editor, ranges: dict[SSAValue, float]) -> None:
 def _quantise_inputs(state: Quantiser) -> None:
     editor = state.editor
     for argument in [a for a in editor.block.args if editor.is_input(a)]:
-        if argument in state.norm_rows:
+        if argument in state.exact:
             state.values[argument], state.codes[argument] = argument, None
             continue
         scale = state.step(argument)
@@ -124,7 +128,7 @@ def _input_port(port: Port, code: Code | None) -> Port:
     return replace(port, dtype="int8", quant=Quantisation(float(code.scale.flat[0]), "int8"))
 
 
-def _return(state: Quantiser, ports: tuple[Port, ...]) -> tuple[Port, ...]:
+def _return(state: Quantiser, ports: tuple[Port, ...], *, typical: bool) -> tuple[Port, ...]:
     terminator = state.editor.block.last_op
     assert isinstance(terminator, func.ReturnOp)
     result: list[Port] = []
@@ -136,5 +140,7 @@ def _return(state: Quantiser, ports: tuple[Port, ...]) -> tuple[Port, ...]:
             assert code.along_last(port.shape[-1] if port.shape else 1), "insert_requantise sees to it"
             dtype = f"int{code.width}"
             port = replace(port, dtype=dtype, quant=Quantisation(code.for_host(), dtype))
+        if typical:
+            port = replace(port, largest=state.ranges.get(old, 0.0))
         result.append(port)
     return tuple(result)

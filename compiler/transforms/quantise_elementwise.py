@@ -51,8 +51,8 @@ def quantise_elementwise(state: Quantiser, op: linalg.GenericOp) -> None:
     returned = all(isinstance(use.operation, func.ReturnOp) for use in op.results[0].uses)
     returned = returned and op.results[0] not in state.fed
     try:
-        if op.results[0] in state.norm_rows:
-            raise NotFixedPoint("rows that eight bits would spoil")
+        if op.results[0] in state.exact:
+            raise NotFixedPoint("numbers that eight bits would spoil")
         new, code = _in_integers(state, op, returned)
     except NotFixedPoint:
         new, code = _in_floats(state, op, returned)
@@ -229,7 +229,7 @@ def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[
         largest = state.ranges[op.results[0]]
         result = _emit(builder, arith.MaximumfOp, result, -largest)
         return builder.build(state, _emit(builder, arith.MinimumfOp, result, largest), {}), None
-    if op.results[0] in state.norm_rows:
+    if op.results[0] in state.exact:
         return builder.build(state, result, {}), None
     steps, mask = state.steps(op.results[0]), state.masks.get(op.results[0])
     scaled = _multiplied(builder, result, builder.spread(1.0 / steps, maps_of(op)[-1]))

@@ -38,12 +38,12 @@ _BIAS_LIMIT = 1 << 30
 
 def quantise_reduction(state: Quantiser, op: linalg.GenericOp) -> None:
     terms = reduced_terms(op)
-    if isinstance(yielded(op).owner, arith.MaximumfOp):
+    if any(op.inputs[t] in state.exact for t in terms):
+        _in_floats(state, op)
+    elif isinstance(yielded(op).owner, arith.MaximumfOp):
         if len(terms) != 1:
             raise _unsupported(op)
         _maximum(state, op, terms[0])
-    elif any(op.inputs[t] in state.norm_rows for t in terms):
-        _sum_of_floats(state, op)
     else:
         _sum_of_products(state, op, terms)
 
@@ -87,8 +87,8 @@ def _maximum(state: Quantiser, op: linalg.GenericOp, position: int) -> None:
     state.define(op.results[0], new, Code(scale, code.bound, 8, code.left_out))
 
 
-def _sum_of_floats(state: Quantiser, op: linalg.GenericOp) -> None:
-    """A norm's sum of rows that stayed f32, which stays f32 too: the same operation on the new values."""
+def _in_floats(state: Quantiser, op: linalg.GenericOp) -> None:
+    """The sum or the largest of numbers that stayed f32, which stays f32 too: the same operation on the new values."""
     new = op.clone({value: state.values[value] for value in op.inputs})
     assert op.parent is not None
     op.parent.insert_ops_before([new], op)

@@ -53,9 +53,9 @@ class Quantiser:
     masks: dict[SSAValue, Mask] = field(default_factory=dict[SSAValue, "Mask"])
     uneven: set[SSAValue] = field(default_factory=set[SSAValue])
     """Old values that one scale would leave too few levels for most of their numbers."""
-    norm_rows: set[SSAValue] = field(default_factory=set[SSAValue])
-    """Old values with rows far below the others that a norm makes like the others again, and what is handed on with
-    them: they stay f32 (`find_norm_rows`)."""
+    exact: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Old values that eight bits would spoil for all that reads them, and what is handed on with them: they stay f32
+    (`find_norm_rows`, `find_steep`)."""
     weight_bits: int = 8
     fed: set[SSAValue] = field(default_factory=set[SSAValue])
     """Old values that leave for the next call alone, whose input's integers they have."""

@@ -384,7 +384,8 @@ def _pytorch_section(lowered: Lowered, c: Comparison | None) -> PytorchCheck:
     samples = lowered.program.samples
     if c is None or samples is None:
         return PytorchCheck(max_abs_error=None, tolerance=None, ok=None, note="the model came without samples")
-    largest = max(_largest(y) for y in samples.outputs)
+    typical = [port.largest for port in lowered.program.signature.outputs]
+    largest = max(*map(_largest, samples.outputs), *typical)
     why = "" if c.equal or lowered.design.quantize is not None else " " + first_difference(lowered)
     return PytorchCheck(
         max_abs_error=c.max_difference,
@@ -392,7 +393,7 @@ def _pytorch_section(lowered: Lowered, c: Comparison | None) -> PytorchCheck:
         ok=c.equal,
         samples=1,
         evidence="simulated",
-        note=f"The tolerance is {c.tolerance:g} of the largest output."
+        note=f"The tolerance is {c.tolerance:g} of the largest output{', typical ones too' if any(typical) else ''}."
         + ("" if samples.reference == "PyTorch" else f" The reference is the {samples.reference}: no PyTorch model.")
         + why,
         reference=samples.reference,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -195,3 +196,31 @@ def model():
             load_model(reference)
     else:
         assert isinstance(load_model(reference).module, torch.fx.GraphModule)
+
+
+_TRAINED = """
+import torch
+from torch import nn
+
+def trained():
+    net = nn.Linear(4, 2)
+    net.load_state_dict({"weight": torch.ones(2, 4), "bias": torch.zeros(2)})
+    return net, (torch.ones(1, 4),)
+
+def gone():
+    return nn.Linear(4, 2), (torch.load("/nowhere/trained.pt"),)
+"""
+
+
+def test_a_file_that_loads_trained_numbers_is_looked_at_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(_TRAINED)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert load_model(parse_reference(f"{tmp_path}/net.py:trained"), weights=False).has_weights is False
+    assert not said
+
+
+def test_a_file_that_is_not_there_may_lie_on_another_machine(tmp_path: Path) -> None:
+    with pytest.raises(PenstockError, match="FileNotFoundError") as caught:
+        load(tmp_path, _TRAINED, "gone")
+    assert "weights=FILE.safetensors" in caught.value.hint

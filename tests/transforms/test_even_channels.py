@@ -14,8 +14,8 @@ from penstock.compiler.frontend.loaded import LoadedEvaluation
 from penstock.compiler.interpreter.linalg import run_rows
 from penstock.compiler.pipeline.prepare import prepare
 from penstock.compiler.program import Program
-from penstock.compiler.transforms.calibrate import ChannelSizes
 from penstock.compiler.transforms.canonicalise import simplify
+from penstock.compiler.transforms.channel_sizes import ChannelSizes
 from penstock.compiler.transforms.editor import Editor, layer_of
 from penstock.compiler.transforms.even_channels import find_channels
 from penstock.compiler.transforms.fold_parameters import FoldParameters
