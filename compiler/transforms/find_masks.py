@@ -45,7 +45,7 @@ def find_masks(editor: Editor, spreads: Mapping[SSAValue, Spread]) -> dict[SSAVa
         if low & family:
             low |= family
     while True:
-        factors = Factors(editor, low)
+        factors = ExponentFactors(editor, low)
         unsafe = {value for value in low if factors.of(value) is None}
         for family in families:
             if unsafe & family:
@@ -90,7 +90,7 @@ def _gap(spreads: list[Spread], gap: float) -> Mask | None:
     return None
 
 
-class Factors:
+class ExponentFactors:
     """By how much what is `low` in a tensor counts in exponentials at least; None where it flows anywhere else."""
 
     def __init__(self, editor: Editor, low: set[SSAValue]) -> None:

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.transforms.calibrate import Spread
 from penstock.compiler.transforms.editor import Editor
-from penstock.compiler.transforms.find_masks import Factors
+from penstock.compiler.transforms.find_masks import ExponentFactors
 from penstock.compiler.transforms.generics import is_elementwise, is_reduction
 from penstock.compiler.transforms.quantiser import LEVELS
 
@@ -32,7 +32,7 @@ def find_steep(editor: Editor, spreads: Mapping[SSAValue, Spread], masks: Contai
             continue
         if not all(_reads_reals(use.operation) for use in value.uses):
             continue
-        factor = Factors(editor, {value}).of(value)
+        factor = ExponentFactors(editor, {value}).of(value)
         if factor is not None and spread.largest * factor > _STEEP * LEVELS:
             found.add(value)
     return found

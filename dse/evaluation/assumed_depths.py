@@ -22,7 +22,7 @@ _WHERE_PATHS_MEET = 1 / 8
 """Of the bits of all memories: so much room is left to whole tensors in FIFOs before anything is simulated."""
 
 Slower = Callable[[int], Sequence[ChannelFigures]]
-Area = Callable[[Mapping[str, int]], Resources]
+AreaWith = Callable[[Mapping[str, int]], Resources]
 
 
 def assumed_depths(
@@ -31,7 +31,7 @@ def assumed_depths(
     goal: Goal,
     may_use: Resources,
     slower: Slower,
-    area: Area,
+    area: AreaWith,
     *,
     grouped: bool,
 ) -> tuple[dict[str, int], bool]:
