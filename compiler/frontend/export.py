@@ -80,7 +80,7 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
     """PyTorch's own answer, which every later level is held against."""
     shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
     try:
-        with torch.no_grad(), quiet_torch(), _Counted(model), _state_kept(model.module):
+        with torch.no_grad(), quiet_torch(), _Counted(model), state_kept(model.module):
             outputs: Any = model.module(*inputs)
     except PenstockError:
         raise
@@ -122,7 +122,7 @@ def _as_it_was(module: torch.nn.Module) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def _state_kept(module: torch.nn.Module) -> Generator[None]:
+def state_kept(module: torch.nn.Module) -> Generator[None]:
     """What a run changes in the module's buffers is as before afterwards: every call is the first."""
     kept = [
         (owner, name, buffer, buffer.clone())

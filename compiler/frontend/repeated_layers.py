@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from penstock.compiler.errors import PenstockError, nearest
-from penstock.compiler.frontend.export import run_eagerly
+from penstock.compiler.frontend.export import run_eagerly, state_kept
 from penstock.compiler.frontend.loaded import LoadedModel
 
 MOST_SAID = 400
@@ -138,7 +138,7 @@ def _unread(layer: nn.Module, call: LayerCall) -> set[int]:
     if all(x.dtype == torch.float32 for x in call.tensors):
         return set()
     args, kwargs = call.arguments(call.tensors)
-    with torch.no_grad(), _Reads(call.tensors) as reads:
+    with torch.no_grad(), state_kept(layer), _Reads(call.tensors) as reads:
         answers = {id(x) for x in pytree.tree_leaves(layer(*args, **kwargs))}
     return {
         n
