@@ -35,10 +35,10 @@ J = TypeVar("J", bound=Judged)
 
 _TRIES = 6
 _A_LITTLE_LESS, _FAR_LESS = 0.99, 0.8
-_IN_MEMORIES, _IN_MANY_MEMORIES = 0.03, 0.1
+_IN_MEMORIES, _AT_MOST = 0.03, 0.25
 """Of all LUTs, what building memories of something else may save; at most, where memories take far more of them."""
-_FEW_CHANNELS, _IN_SMALL_DESIGNS = 16, 0.25
-"""Of designs with so few, which are soon built otherwise: all that memories take may be saved."""
+_FEW_CHANNELS = 16
+"""Designs with so few are soon built otherwise: all that memories take may be saved, of others half."""
 _MEMORIES = ("bram18", "uram")
 _HALF_FULL = 2
 """Small or odd memories leave as much of a block empty as they fill: built otherwise, they may take half the bits."""
@@ -57,8 +57,8 @@ def may_fit_otherwise(figures: DesignFigures, limits: Resources, of_kernels: Cal
     used = figures.resources
     over = used.share_of(limits)
     few = len(figures.channels) <= _FEW_CHANNELS
-    most, part = (_IN_SMALL_DESIGNS, 1.0) if few else (_IN_MANY_MEMORIES, 0.5)
-    if over["dsp"] > 1 or over["ff"] > 1 or over["lut"] > 1 + most or max(over.values()) <= 1:
+    part = 1.0 if few else 0.5
+    if over["dsp"] > 1 or over["ff"] > 1 or over["lut"] > 1 + _AT_MOST or max(over.values()) <= 1:
         return False
     if over["lut"] > 1 + _IN_MEMORIES:
         in_memories = sum(channel.resources.lut for channel in figures.channels) + of_kernels()
