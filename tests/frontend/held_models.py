@@ -209,6 +209,8 @@ class Placed(nn.Module):
 
 
 class PlacedBlock(nn.Module):
+    last: torch.Tensor
+
     def __init__(self, reads: bool) -> None:
         super().__init__()
         self.residual, self.reads = Residual(), reads
