@@ -178,7 +178,8 @@ def test_runtime_is_python_3_9_and_imports_only_numpy(path: Path) -> None:
     own = {
         "__future__", "argparse", "collections", "ctypes", "dataclasses", "errno", "hashlib", "importlib", "json",
         "math", "numpy", "os", "pathlib", "penstock_runtime", "select", "selectors", "shutil", "stat", "struct",
-        "subprocess", "sys", "tempfile", "termios", "threading", "time", "types", "typing", "xml", "zipfile", "zlib",
+        "subprocess", "sys", "tempfile", "termios", "threading", "time", "tokenize", "types", "typing", "xml",
+        "zipfile", "zlib",
     }  # fmt: skip
     # torch only where a package needs it, and then not before a package is opened
     assert imported <= own | ({"torch"} if path.name == "host.py" else set())
