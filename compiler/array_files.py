@@ -5,32 +5,27 @@ Sizes are read from headers first. Whatever is wrong with a file is one error, w
 
 from __future__ import annotations
 
-import math
+import os
 import zipfile
-import zlib
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
-
-from numpy.lib import format as npy
+from typing import Any
 
 from penstock.compiler.arrays import Array
+from penstock.compiler.runtime.penstock_runtime.errors import DAMAGED, says_damaged
+from penstock.compiler.runtime.penstock_runtime.npy import (
+    MOST_HEADER,
+    BadArraysError,
+    Header,
+    read_header,
+    read_values,
+)
 
 MOST_ARRAYS = 100_000
-_MOST_HEADER = 4096
 _ENCRYPTED = 1
 _UNPACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _SUFFIX = ".npy"
-
-
-class BadArraysError(Exception):
-    """What is wrong with a file of arrays, and which limit it is above."""
-
-    def __init__(self, what: str, limit: str = "") -> None:
-        super().__init__(what)
-        self.what, self.limit = what, limit
 
 
 LookAtText = Callable[[bytes, bool], None]
@@ -47,20 +42,20 @@ def read_arrays(path: Path, name: str, most_bytes: int) -> dict[str, Array]:
     """Numbers by their names in an .npz; those of an .npy have the name ''."""
     with _reading(name), path.open("rb") as file:
         if not zipfile.is_zipfile(file):
+            size = file.seek(0, os.SEEK_END)
             file.seek(0)
-            _check_array(file, path.stat().st_size, name, None, 0)
-            if path.stat().st_size > most_bytes:
-                raise BadArraysError(f"{name} has {path.stat().st_size} bytes", f"at most {most_bytes}")
-            file.seek(0)
-            return {"": npy.read_array(file, allow_pickle=False)}
+            header = read_header(file, size, name)
+            if size > most_bytes:
+                raise BadArraysError(f"{name} has {size} bytes", f"at most {most_bytes}")
+            return {"": read_values(file, header, name)}
         with zipfile.ZipFile(file) as archive:
             found = _checked(archive, name, most_bytes, None, 0)
-            return {key: _read(archive, entry) for key, (_, entry) in found.items()}
+            return {key: _read(archive, entry, f"{name}/{key[:80]!r}") for key, (_, entry) in found.items()}
 
 
-def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
+def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str) -> Array:
     with archive.open(entry) as file:
-        return npy.read_array(cast(Any, file), allow_pickle=False)
+        return read_values(file, read_header(file, entry.file_size, where), where)
 
 
 def _checked(
@@ -88,29 +83,22 @@ def _checked(
     return found
 
 
-def _check_array(file: Any, size: int, where: str, look: LookAtText | None, longest: int) -> None:
-    version = npy.read_magic(file)
-    if (read := _HEADERS.get(version)) is None:
-        raise BadArraysError(f"{where} has a header of version {version}")
-    try:
-        shape, _, dtype = read(file, max_header_size=_MOST_HEADER)
-    except Exception as error:  # numpy reads a header as Python, which fails in as many ways as Python does
-        raise BadArraysError(f"{where} has a header that says nothing: {type(error).__name__}") from error
-    if dtype.hasobject or dtype.kind not in "biufUV" or (dtype.kind == "V" and dtype.names):
-        raise BadArraysError(f"{where} holds {dtype}, which is no plain number")
-    if math.prod(shape) * dtype.itemsize > size:
-        raise BadArraysError(f"{where} says that it has shape {shape}, for which its {size} bytes are too few")
-    if dtype.kind == "U" and look is not None:
-        if shape or size > _MOST_HEADER + 4 * longest:
+def _check_array(file: Any, size: int, where: str, look: LookAtText | None, longest: int) -> Header:
+    header = read_header(file, size, where)
+    if header.dtype.kind == "U" and look is not None:
+        if header.shape or size > MOST_HEADER + 4 * longest:
             raise BadArraysError(f"{where} holds more than one name")
-        look(file.read(), dtype.byteorder == ">")
+        look(file.read(), header.dtype.byteorder == ">")
+    return header
 
 
 @contextmanager
 def _reading(name: str) -> Generator[None]:
-    """What the two libraries raise at bytes that are none of theirs: zipfile at an archive that is damaged or of
-    another version, zlib inside of one, numpy at an array that ends early or is no array."""
+    """Whatever is wrong with an archive, or with the disk that it lies on, in one sentence."""
     try:
         yield
-    except (zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError, ValueError, OSError) as error:
+    except DAMAGED as error:
         raise BadArraysError(f"{name} is no file of arrays: {str(error)[:200] or 'it ends early'}") from error
+    except OSError as error:
+        what = "is no file of arrays" if says_damaged(error) else "cannot be read"
+        raise BadArraysError(f"{name} {what}: {error.strerror or error}") from error

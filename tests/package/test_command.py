@@ -80,9 +80,12 @@ def _header(said: bytes) -> bytes:
         (b"PK\x03\x04 no archive", "cannot be read as an array"),
         (_header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000,)}"), "cannot be read"),
         (_header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,"), "cannot be read as an array"),
+        (_header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (True, 16)}"), "its shape is (True, 16)"),
+        (_header(b"{[]: 1}"), "a header that says nothing: TypeError"),
+        (_header(b"-" * 3000 + b"1"), "a header that says nothing: RecursionError"),
         (None, "x.npy is an archive of arrays"),
     ],
-    ids=["text", "half an archive", "a petabyte", "half a header", "several arrays"],
+    ids=["text", "half an archive", "a petabyte", "half a header", "no size", "no key", "deep", "several arrays"],
 )
 def test_input_that_is_no_array(built: Path, tmp_path: Path, bytes_of_file: bytes | None, said: str) -> None:
     if bytes_of_file is None:

@@ -176,9 +176,9 @@ def test_runtime_is_python_3_9_and_imports_only_numpy(path: Path) -> None:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             imported.add((node.module or "").split(".")[0])
     own = {
-        "__future__", "argparse", "collections", "ctypes", "dataclasses", "errno", "hashlib", "importlib", "json",
-        "math", "numpy", "os", "pathlib", "penstock_runtime", "select", "selectors", "shutil", "stat", "struct",
-        "subprocess", "sys", "tempfile", "termios", "threading", "time", "tokenize", "types", "typing", "xml",
+        "__future__", "argparse", "ast", "collections", "ctypes", "dataclasses", "errno", "hashlib", "importlib",
+        "json", "math", "numpy", "os", "pathlib", "penstock_runtime", "re", "select", "selectors", "shutil", "stat",
+        "struct", "subprocess", "sys", "tempfile", "termios", "threading", "time", "types", "typing", "xml",
         "zipfile", "zlib",
     }  # fmt: skip
     # torch only where a package needs it, and then not before a package is opened

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import is_zipfile
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from .accelerator import Accelerator, here, refuse
 from .backends import BACKENDS, open_backend
 from .errors import PackageError
 from .host import compare_whole
+from .npy import BadArraysError, read_header, read_values
 from .package import Evaluation, Package, Samples, open_package
 from .ports import Array, largest_difference, same_bits, same_values
 
@@ -340,13 +341,13 @@ def _picture(values: Array) -> list[str]:
 def _read(path: Path) -> Array:
     try:
         with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError, MemoryError, BadZipFile, TokenError) as error:
-        said = "it says that it is larger than memory" if isinstance(error, MemoryError) else error
-        raise PackageError(f"{path} cannot be read as an array ({said})", "write it with numpy.save") from error
-    if isinstance(found, np.lib.npyio.NpzFile):
-        raise PackageError(f"{path} is an archive of arrays", "give one .npy for each input, in their order")
-    return found
+            if is_zipfile(file):
+                raise PackageError(f"{path} is an archive of arrays", "give one .npy for each input, in their order")
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            return read_values(file, read_header(file, size, str(path)), str(path))
+    except (OSError, BadArraysError) as error:
+        raise PackageError(f"{path} cannot be read as an array ({error})", "write it with numpy.save") from error
 
 
 def _but_floats(tolerance: float, outputs: Sequence[Array]) -> str:

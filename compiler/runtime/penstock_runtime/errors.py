@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import zipfile
+import zlib
+
 
 class PackageError(Exception):
     """What is wrong with the package, the input or the machine, and what to do about it, on one line."""
@@ -10,3 +14,12 @@ class PackageError(Exception):
         self.what = what
         self.hint = hint
         super().__init__(f"{what} - {hint}" if hint else what)
+
+
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError)
+"""What an archive raises that is damaged, or says that it is of another version."""
+
+
+def says_damaged(error: OSError) -> bool:
+    """Whether it is of a place before a file's beginning, which a damaged archive names; not of a disk."""
+    return error.errno == errno.EINVAL

@@ -7,7 +7,6 @@ import json
 import stat
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import PackageError
+from .errors import DAMAGED, PackageError, says_damaged
 from .host import GRAPH, WHOLE, HostGraph
 from .layout import Packed, in_one_piece
 from .lengths import Lengths, size_of
@@ -295,8 +294,17 @@ def unpack(archive: Path, folder: Path) -> None:
                         "this is no package that Penstock made; do not use it",
                     )
             source.extractall(folder)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise PackageError(f"{archive.name} is damaged ({error})", "fetch the package again") from error
+    except DAMAGED as error:
+        raise _damaged(archive, error) from error
+    except OSError as error:
+        if says_damaged(error):
+            raise _damaged(archive, error) from error
+        what = f"{archive.name} cannot be unpacked ({error})"
+        raise PackageError(what, "make room, or pass the unpacked folder") from error
+
+
+def _damaged(archive: Path, error: Exception) -> PackageError:
+    return PackageError(f"{archive.name} is damaged ({error})", "fetch the package again")
 
 
 def is_safe_path(name: str) -> bool:
