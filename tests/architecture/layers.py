@@ -20,7 +20,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "db": ("db.schema", "db.repositories db.migrations db.migrations.versions", "db"),
     "web": ("web",),
     "compiler": (
-        "compiler compiler.runtime compiler.runtime.penstock_runtime",
+        "compiler.runtime compiler.runtime.penstock_runtime",
+        "compiler",
         "compiler.scalars",
         "compiler.dialects compiler.design compiler.platforms compiler.zoo",
         "compiler.analysis compiler.package.xrt compiler.tasks",
