@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -72,7 +72,7 @@ _TENSOR = _Tensor()
 class _Unread:
     """Stands where a tensor was passed that the layer does not read, as positions that were looked up before it."""
 
-    value: torch.Tensor = field(compare=False)
+    value: torch.Tensor
 
 
 class _Reads(TorchDispatchMode):
@@ -122,29 +122,27 @@ class RepeatedLayers:
 def find_layers(model: LoadedModel, path: str) -> tuple[RepeatedLayers, tuple[torch.Tensor, ...]]:
     """The layers at `path`, or where that is empty the largest repetition of the model; and the model's answers."""
     layers, outputs = called_layers(_repetition(model, path), path, model)
-    layers = _without_unread(layers)
     _check_calls(layers, model)
+    layers = _without_unread(layers)
     _check_form(layers, model)
     return layers, outputs
 
 
 def _without_unread(layers: RepeatedLayers) -> RepeatedLayers:
-    """Without whole numbers that no layer reads: an accelerator does not take such, and the layers do not need them."""
-    unread = set.intersection(*(_unread(*pair) for pair in zip(layers.modules, layers.calls, strict=True)))
-    return replace(layers, calls=tuple(call.without(unread) for call in layers.calls)) if unread else layers
+    """Without whole numbers that the layers do not read: an accelerator does not take such.
 
-
-def _unread(layer: nn.Module, call: LayerCall) -> set[int]:
-    if all(x.dtype == torch.float32 for x in call.tensors):
-        return set()
-    args, kwargs = call.arguments(call.tensors)
-    with torch.no_grad(), state_kept(layer), _Reads(call.tensors) as reads:
-        answers = {id(x) for x in pytree.tree_leaves(layer(*args, **kwargs))}
-    return {
-        n
-        for n in reads.unread.values()
-        if call.tensors[n].dtype != torch.float32 and id(call.tensors[n]) not in answers
-    }
+    The first layer says so for all: others that read more would give other answers than it with their weights.
+    """
+    first = layers.calls[0]
+    if all(x.dtype == torch.float32 for x in first.tensors):
+        return layers
+    args, kwargs = first.arguments(first.tensors)
+    with torch.no_grad(), state_kept(layers.modules[0]), _Reads(first.tensors) as reads:
+        answers = {id(x) for x in pytree.tree_leaves(layers.modules[0](*args, **kwargs))}
+    unread = {
+        n for x, n in reads.unread.items() if first.tensors[n].dtype != torch.float32 and x not in answers
+    }  # fmt: skip
+    return replace(layers, calls=tuple(call.without(unread) for call in layers.calls))
 
 
 def named_layers(model: LoadedModel, names: Sequence[str]) -> tuple[RepeatedLayers, tuple[torch.Tensor, ...]]:
@@ -262,7 +260,7 @@ def _check_calls(layers: RepeatedLayers, model: LoadedModel) -> None:
 
 
 def _check_values(name: str, call: LayerCall, model: LoadedModel) -> None:
-    odd = next((x for x in call.others if x is not _TENSOR and not isinstance(x, (*_PLAIN, _Unread))), None)
+    odd = next((x for x in call.others if x is not _TENSOR and not isinstance(x, _PLAIN)), None)
     if odd is not None:
         raise _refused(model, name, f"it is given a {type(odd).__name__}", "tensors, numbers, texts and None")
     if not call.outputs or not all(isinstance(x, torch.Tensor) for x in call.outputs if x is not None):
