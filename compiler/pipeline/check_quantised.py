@@ -16,7 +16,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline.layer_numbers import LayerError, errors_by_layer, layer_numbers, layers_read, share_of
 from penstock.compiler.pipeline.prepare import QUANTISATIONS
-from penstock.compiler.pipeline.verify import TOLERANCES, compare
+from penstock.compiler.pipeline.verify import TOLERANCES, beside_pytorch
 from penstock.compiler.program import Program, Samples
 from penstock.compiler.transforms.canonicalise import simplify
 from penstock.compiler.transforms.editor import Editor, layer_of
@@ -35,13 +35,11 @@ def check_quantised(program: Program, prepared: Program, quantize: str = "w8a8")
         return
     tolerance = TOLERANCES[quantize]
     outputs = run(prepared, prepared.quantise_inputs(prepared.samples.inputs))
-    shaped = [o.reshape(p.shape) for o, p in zip(outputs, prepared.signature.outputs, strict=True)]
-    answers, typical = prepared.dequantise_outputs(shaped), [port.largest for port in prepared.signature.outputs]
-    found = compare("interpreter", "pytorch", answers, prepared.samples.outputs, tolerance, typical)
+    found = beside_pytorch(prepared, prepared.samples, outputs, tolerance)
     if found.equal:
         return
-    pairs = zip(prepared.samples.outputs, typical, strict=True)
-    largest = max(float(np.max(np.abs(y[np.isfinite(y)]), initial=most)) for y, most in pairs)
+    pairs = zip(prepared.samples.outputs, prepared.signature.outputs, strict=True)
+    largest = max(float(np.max(np.abs(y[np.isfinite(y)]), initial=port.largest)) for y, port in pairs)
     errors = errors_of(program, quantize)
     worst = max(errors, key=lambda e: e.added)
     listed = "; ".join(str(e) for e in sorted(errors, key=lambda e: -e.share)[:_NAMED])

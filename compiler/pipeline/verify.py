@@ -21,6 +21,7 @@ from penstock.compiler.dialects.stream import TaskOp
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.interpreter import linalg as linalg_interpreter
 from penstock.compiler.pipeline.lower import Lowered
+from penstock.compiler.program import Program, Samples
 
 Executable = Callable[[Sequence[Array]], list[Array]]
 
@@ -160,10 +161,14 @@ def verify_pytorch(lowered: Lowered) -> Comparison | None:
     if program.samples is None:
         return None
     outputs = lowered.run_itensor(program.quantise_inputs(program.samples.inputs))
-    shaped = [o.reshape(p.shape) for o, p in zip(outputs, program.signature.outputs, strict=True)]
-    tolerance = TOLERANCES[lowered.design.quantize]
-    answers, typical = program.dequantise_outputs(shaped), [port.largest for port in program.signature.outputs]
-    return compare("interpreter", "pytorch", answers, program.samples.outputs, tolerance, typical)
+    return beside_pytorch(program, program.samples, outputs, TOLERANCES[lowered.design.quantize])
+
+
+def beside_pytorch(program: Program, samples: Samples, outputs: Sequence[Array], tolerance: float) -> Comparison:
+    """What an accelerator gives on the example inputs, beside PyTorch's answers."""
+    ports = program.signature.outputs
+    answers = program.dequantise_outputs([o.reshape(p.shape) for o, p in zip(outputs, ports, strict=True)])
+    return compare("interpreter", "pytorch", answers, samples.outputs, tolerance, [port.largest for port in ports])
 
 
 def make_inputs(lowered: Lowered, *, random_sets: int = 2, seed: int = 0) -> list[list[Array]]:
