@@ -47,6 +47,5 @@ def assumed_depths(
         return roomy_or_slower(channels, partial(slower, CONSERVATIVE), depths, room)
     held = depths_where_paths_meet(channels, depths, room)
     if held != depths and area(held).memory_bits > may_use.memory_bits:
-        own = [channel for channel in channels if channel.kind == "stream" and channel.prefetch is None]
-        held |= lean_depths(own, held, equalised_depths(channels, slower(CONSERVATIVE), depths)[0])
+        held |= lean_depths(channels, held, equalised_depths(channels, slower(CONSERVATIVE), depths)[0])
     return held, held != depths

@@ -70,7 +70,7 @@ def roomy_or_slower(
         enough.append(found)
     held = depths_where_paths_meet(channels, depths, room)
     waiting = held | {c.name: max(held[c.name], c.high_water + c.waiting) for c in own if c.waiting}
-    lean = held | lean_depths(own, waiting, *enough)
+    lean = held | lean_depths(channels, waiting, *enough)
     for found in (waiting, lean, held):
         if has_room(found):
             return found, found != depths

@@ -37,9 +37,10 @@ def depths_where_paths_meet(
 
 
 def lean_depths(channels: Sequence[ChannelFigures], *ways: Mapping[str, int]) -> dict[str, int]:
-    """Each of these channels as shallow as any of some `ways` says, but what the last one holds of a few bits.
+    """Each FIFO that no load fills as shallow as any of some `ways` says, but what the last one holds of a few bits.
 
     What waits in one place if tasks go at one pace seldom has to wait there at all if they go at another. It may stop
     for ever where `ways` do not, and is to be simulated.
     """
-    return {c.name: max(min(way[c.name] for way in ways), min(ways[-1][c.name], _FEW_BITS // c.bits)) for c in channels}
+    own = [c for c in channels if c.kind == "stream" and c.prefetch is None]
+    return {c.name: max(min(way[c.name] for way in ways), min(ways[-1][c.name], _FEW_BITS // c.bits)) for c in own}
