@@ -165,17 +165,12 @@ def _little(part: Part, other: Part) -> bool:
 def _before_what_it_scales(part: Part, behind: dict[Part, set[Part]], found: Sequence[Part]) -> int:
     """The place of the last large tensor of which what its reader computes with follows; the end where there is none.
 
-    A reader of several products begins when the last of them does. One that sums up scales nothing: keys and values
-    are as much as weights are, and a product with them has all of what it waits for anyway.
+    A reader of several products begins when the last of them does.
     """
     places = {one: place for place, one in enumerate(found)}
-    readers = [reader for reader in _readers(part.outputs) if _scales(reader)]
+    readers = [reader for reader in _readers(part.outputs) if isinstance(reader.does, Computing)]
     lasts = [[places.get(one, len(found)) for one in behind[reader]] for reader in readers]
     return min((max(several) for several in lasts if several), default=len(found))
-
-
-def _scales(reader: Part) -> bool:
-    return isinstance(reader.does, Computing) and reader.does.computation.init is None
 
 
 def _followed_from(parts: Sequence[Part], large: set[Part]) -> dict[Part, set[Part]]:
