@@ -17,11 +17,11 @@ from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.binding import MULTIPLIERS
-from penstock.dse.lanes.neighbours import follow
 from penstock.dse.search.effort import settings_of
 from penstock.dse.search.outside import FED, fed_otherwise, in_blocks, loaded_late, run_ahead, shared_out, striped
 from penstock.dse.search.second import SecondProcess
-from penstock.dse.search.sides import favoured, sides_of, stepped
+from penstock.dse.search.sides import favoured, regrouped, sides_of
+from penstock.dse.search.untangled import followed, untangled
 from penstock.dse.search.worth import PassedOver, State, Worth, rank_of
 from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fitted import (
@@ -111,8 +111,8 @@ class _Descent:
     def run(self, rounds: int) -> Descended:
         """From the best start, and from the next ones for as long as little was tried."""
         found: list[Evaluation] = []
-        starts = self._starts()
-        worth = self.worth
+        starts, worth = self._starts(), self.worth
+        starts[0] = self._untangled(starts[0])
         if rank_of(starts[0])[0] >= 1.0:  # what is so far beyond is seldom a matter of walks
             worth.most = min(worth.most, len(worth.seen) + _FOR_WHAT_DOES_NOT_FIT)
         for start in starts:
@@ -121,6 +121,14 @@ class _Descent:
                 found.append(self._descend(start, rounds, anchored=not self._flows(start)))
         best = self._fed(self._elsewhere(min(found, key=rank_of)))
         return Descended(self._seen_to_run(best), len(worth.seen), worth.timed)
+
+    def _untangled(self, best: Evaluation) -> Evaluation:
+        """Of many kernels not all are turned: with those turned first beside which most waits, in step with others."""
+        while self.kernels > _FEW_KERNELS:
+            before, best = best, self._best_of(untangled(self.evaluator, self.choices, best), best, more=True)
+            if best is before:
+                break
+        return best
 
     def only_walks(self, start: Params) -> Evaluation | None:
         best = self._evaluate(dict(start))
@@ -154,7 +162,7 @@ class _Descent:
         for op in draw.sample(self.leading, min(len(self.leading), draw.choice((1, 1, 2, 3)))):
             state[f"{WALK}.{op.layer}"] = draw.choice(self.choices[f"{WALK}.{op.layer}"])
             if draw.random() < 0.5:
-                state = self._followed(op, state)
+                state = followed(self.space, op, state)
             for kind in (BURST, COMPACT, FAVOUR):
                 if (name := f"{kind}.{op.layer}") in state and draw.random() < 0.3:
                     state[name] = draw.choice(self.choices[name])
@@ -168,7 +176,7 @@ class _Descent:
         whole: list[_Moves] = [
             self._capped, lambda best: self._other_multipliers(best.params),
             *(lambda best, moves=moves: moves(self.choices, best.params) for moves in FED),
-            lambda best: [{**best.params, **self.fitting.streamed_first()}], self._regrouped,
+            lambda best: [{**best.params, **self.fitting.streamed_first()}], partial(regrouped, self.choices),
             lambda best: in_blocks(self.choices, best.params),
         ]  # fmt: skip
         small, walks = ([partial(m, op) for op in self.leading] for m in (self._small_moves, self._other_walks))
@@ -323,7 +331,7 @@ class _Descent:
         """Walks with one slow dim, for all other kernels to fall in with."""
         name = f"{WALK}.{op.layer}"
         slow = [v for v in self.choices[name] if len(outer_of(v)) == 1 and cap_of(v) in (CAPPED[None], CAPPED[1])]
-        return [self._followed(op, {**best.params, name: value}) for value in slow]
+        return [followed(self.space, op, {**best.params, name: value}) for value in slow]
 
     def _other_walks(self, op: TensorOp, best: Evaluation) -> Iterator[State]:
         """Another order for one kernel: alone, and with all around it in step."""
@@ -332,11 +340,7 @@ class _Descent:
         for value in (value for value in self.choices[name] if cap_of(value) == here):
             alone = {**best.params, name: value}
             yield alone
-            yield self._followed(op, alone)
-
-    def _followed(self, op: TensorOp, state: Mapping[str, Value]) -> State:
-        walks = self.fitting.walks(self.space.settings(state))
-        return {**state, **self.fitting.named(follow(walks, op, self.graph))}
+            yield followed(self.space, op, alone)
 
     def _small_moves(self, op: TensorOp, best: Evaluation) -> Iterator[State]:
         """The same order with other lanes."""
@@ -345,23 +349,9 @@ class _Descent:
         for cap in CAPPED.values():
             if (other := outer + cap) != best.params[walk] and other in self.choices[walk]:
                 yield {**best.params, walk: other}
-                yield self._followed(op, {**best.params, walk: other})
+                yield followed(self.space, op, {**best.params, walk: other})
         for name in (f"{kind}.{op.layer}" for kind in (BURST, COMPACT, FAVOUR, BUILT)):
             yield from ({**best.params, name: v} for v in self.choices.get(name, ()) if v != best.params[name])
-
-    def _regrouped(self, best: Evaluation) -> Iterator[State]:
-        """With more or less memory between the kernels of a group; all kernels of a group made faster or slower.
-
-        Groups run one after the other, so the time of each counts, not just that of the slowest kernel.
-        """
-        budget, groups = best.params.get(BUDGET), best.design.groups
-        if not groups:
-            return
-        yield from ({**best.params, BUDGET: other} for other in self.choices[BUDGET] if other != budget)
-        for group in sorted(set(groups.values())):
-            names = [f"{FAVOUR}.{layer}" for layer in groups if groups[layer] == group]
-            for step in (-1, 1):
-                yield {**best.params, **stepped(self.choices, best.params, names, step)}
 
     def _padded(self, best: Evaluation) -> Iterator[State]:
         """Dims as they are, or padded for all that may be used, or for what operators were left of it."""

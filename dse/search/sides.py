@@ -1,4 +1,4 @@
-"""All kernels before a place of the model, or all behind it, made faster or slower together.
+"""All kernels before a place of the model, or all behind it, or of a group, made faster or slower together.
 
 Where a kernel needs all that comes before it, such as a softmax its whole row, what is before and what is behind run
 one after the other, each with its part of the operators: the shorter a part takes, the longer the other. No kernel
@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xdsl.ir import OpResult
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.space.fitted import FAVOUR
+from penstock.dse.space.grouping import BUDGET
 from penstock.dse.space.tiling import Choices, Params, Value
 
 
@@ -33,6 +35,21 @@ def favoured(choices: Choices, params: Params, sides: Iterable[frozenset[str]]) 
         for step in (-1, 1):
             if changed := stepped(choices, params, names, step):
                 yield {**params, **changed}
+
+
+def regrouped(choices: Choices, best: Evaluation) -> Iterator[dict[str, Value]]:
+    """With more or less memory between the kernels of a group; all kernels of a group made faster or slower.
+
+    Groups run one after the other, so the time of each counts, not just that of the slowest kernel.
+    """
+    budget, groups = best.params.get(BUDGET), best.design.groups
+    if not groups:
+        return
+    yield from ({**best.params, BUDGET: other} for other in choices[BUDGET] if other != budget)
+    for group in sorted(set(groups.values())):
+        names = [f"{FAVOUR}.{layer}" for layer in groups if groups[layer] == group]
+        for step in (-1, 1):
+            yield {**best.params, **stepped(choices, best.params, names, step)}
 
 
 def stepped(choices: Choices, params: Mapping[str, Value], names: Iterable[str], step: int) -> dict[str, Value]:

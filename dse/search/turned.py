@@ -32,7 +32,7 @@ hold far more, and a look at a chip full of them takes half a second."""
 
 def less_turned(evaluator: Evaluator, choices: Choices, best: Evaluation, dies: DiesHold) -> Evaluation:
     """What holds notably less between kernels, is as good, and stands on the dies if `best` does; or else `best`."""
-    held, looked = _held(evaluator, best), {evaluator.means(best.params)}
+    held, looked = held_between(evaluator, best), {evaluator.means(best.params)}
     tried = set[tuple[str, Value]]()  # what is no better mostly is not with other kernels changed either
     while True:
         found = best
@@ -45,7 +45,7 @@ def less_turned(evaluator: Evaluator, choices: Choices, best: Evaluation, dies: 
             looked.add(means)
             tried.add((name, value))
             other = _as_good(evaluator, params, best)
-            if other is None or (fewer := _held(evaluator, other)) > held * _FEWER:
+            if other is None or (fewer := held_between(evaluator, other)) > held * _FEWER:
                 continue
             if dies.excess(other) <= max(0.0, dies.excess(best)):
                 found, held = other, fewer
@@ -74,7 +74,7 @@ def other_ways(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iter
     """
     network, ways = evaluator.assembler.network(best.design), dict[str, dict[Value, None]]()
     for channel, kinds in _largest(evaluator, best):
-        beside = dict.fromkeys(_walking(evaluator, layer) for layer in _beside(channel, network))
+        beside = kernels_beside(evaluator, channel, network)
         in_step = [_in_step(evaluator, best, layer) for layer in beside]
         for name in (f"{kind}.{layer}" for kind in kinds for layer in beside):
             if name in choices and name in best.params:
@@ -103,7 +103,7 @@ def _in_step(evaluator: Evaluator, best: Evaluation, layer: str) -> Mapping[str,
     return {name: outer_of(walk) for name, walk in space.fitting.named(others).items()}
 
 
-def _held(evaluator: Evaluator, one: Evaluation) -> int:
+def held_between(evaluator: Evaluator, one: Evaluation) -> int:
     """Bits that kernels hand over and converters and FIFOs hold meanwhile, as far as the model knows."""
     return sum(_converters(evaluator, one).values()) + sum(_fifos(one).values())
 
@@ -120,8 +120,12 @@ def _largest(evaluator: Evaluator, one: Evaluation) -> list[tuple[str, Sequence[
 
 
 def _converters(evaluator: Evaluator, one: Evaluation) -> dict[str, int]:
-    channels = evaluator.assembler.network(one.design).channels
-    return {name: c.bits * c.words * c.depth for name, c in channels.items() if c.kind == "block"}
+    return converters_of(evaluator.assembler.network(one.design))
+
+
+def converters_of(network: TaskNetwork) -> dict[str, int]:
+    """How many bits each converter holds."""
+    return {name: c.bits * c.words * c.depth for name, c in network.channels.items() if c.kind == "block"}
 
 
 def _fifos(one: Evaluation) -> dict[str, int]:
@@ -129,10 +133,10 @@ def _fifos(one: Evaluation) -> dict[str, int]:
     return {c.name: c.bits * max(1, c.high_water) for c in channels}
 
 
-def _beside(channel: str, network: TaskNetwork) -> list[str]:
-    """The layers of the nearest kernels that compute with what a converter gives them, or make what it takes."""
+def kernels_beside(evaluator: Evaluator, channel: str, network: TaskNetwork) -> list[str]:
+    """Those with walks of their own that take what a converter gives, or make what it takes, or go along with these."""
     readers, writers = _near(channel, network, 1), _near(channel, network, 0)
-    return [*readers, *writers]
+    return list(dict.fromkeys(_walking(evaluator, layer) for layer in (*readers, *writers)))
 
 
 def _near(channel: str, network: TaskNetwork, end: int) -> list[str]:
