@@ -16,8 +16,8 @@ from importlib import import_module
 from typing import Any
 
 from penstock.compiler.hls_in.parse_integers import IntegerReader, is_one_bit, lowest_bit
-from penstock.compiler.hls_in.parse_records import ClangCursor, chain, stream_of
-from penstock.compiler.hls_in.parse_refs import Ref, SyntaxList
+from penstock.compiler.hls_in.parse_records import ClangCursor, stream_of
+from penstock.compiler.hls_in.parse_refs import SyntaxList
 from penstock.compiler.hls_in.parse_templates import given_constants, macros
 
 # its Python side has no types
@@ -125,7 +125,7 @@ class SyntaxReader(IntegerReader):
         children = list(cursor.get_children())
         name, place = self.called_as(cursor), self.place(cursor)
         parameters: list[SyntaxList] = []
-        if cursor.kind in (CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR):
+        if cursor.kind in (CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR) and not cursor.is_static_method():
             own = self.leaves(cursor.semantic_parent.type) or []
             parameters += [["this" + suffix, ["reference", type_], place] for suffix, type_ in own]
         if self.paths(cursor.result_type) is not None:
@@ -305,47 +305,6 @@ class SyntaxReader(IntegerReader):
         name = self.called_as(target) if target is not None else called
         values = [tree for a in arguments for tree in self.argument(a)]
         return ["call", self.place(cursor), name, values, [], self.type(cursor.type)]
-
-    def of_record(
-        self, cursor: ClangCursor, called: str, arguments: list[ClangCursor], children: list[ClangCursor]
-    ) -> SyntaxList | None:
-        """A call that has to do with structs; None for every other one."""
-        owner = next(iter(children[0].get_children()), None) if children else None
-        method = bool(children) and children[0].kind == CursorKind.MEMBER_REF_EXPR
-        if method and called in ("read", "write") and len(arguments) == 1 and owner is not None:
-            wanted = self.paths(arguments[0].type)
-            if wanted is not None:
-                return (self.taken if called == "read" else self.sent)(cursor, owner, arguments[0], wanted)
-        target = cursor.referenced
-        own_method = target is not None and target.kind == CursorKind.CXX_METHOD and target.is_definition()
-        if method and target is not None and own_method and not called.startswith("operator"):
-            own = self.leaves(target.semantic_parent.type)
-            whose = Ref("this") if owner is None else self.ref(owner)
-            if own is not None and whose is not None:
-                place = self.place(cursor)
-                given = [Ref(whose.name + suffix, whose.indices).tree(place, ()) for suffix, _ in own]
-                values = [*given, *(tree for a in arguments for tree in self.argument(a))]
-                return ["call", place, self.called_as(target), values, [], self.type(cursor.type)]
-        if not called.startswith("operator") or len(arguments) != 2:
-            return None
-        sign, (left, right) = called[8:], arguments
-        wanted = self.paths(right.type)
-        if sign in ("<<", ">>") and wanted is not None and self.type(left.type.get_canonical())[0] != "int":
-            return self.sent(cursor, left, right, wanted) if sign == "<<" else self.taken(cursor, left, right, wanted)
-        wanted = self.paths(left.type)
-        if wanted is None:
-            return None
-        if sign == "=":
-            return self.assigned(cursor, left, right, wanted)
-        if sign == "[]":
-            found = self.ref(cursor)
-            return found.tree(self.place(cursor), ()) if found is not None else None
-        if sign in ("+=", "-=", "*=", "/="):
-            place, into, values = self.place(cursor), self.ref(left), self.numbers(right, wanted)
-            if into is not None and values is not None:
-                number = ["int", 32, True]
-                return chain([["binary", place, sign, into.tree(place, p), values[p], number] for p in wanted])
-        return None
 
 
 def _limit(what: int, most: int) -> None:

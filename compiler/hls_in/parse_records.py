@@ -55,6 +55,19 @@ class RecordReader(ABC):
     @abstractmethod
     def expression(self, cursor: ClangCursor) -> SyntaxList: ...
 
+    # of what knows methods
+
+    @abstractmethod
+    def into(
+        self, cursor: ClangCursor, target: ClangCursor, arguments: list[ClangCursor], wanted: list[Path]
+    ) -> dict[Path, SyntaxList]: ...
+
+    @abstractmethod
+    def given_place(self, cursor: ClangCursor) -> Ref | None: ...
+
+    def fresh_name(self) -> str:
+        return f"struct{next(self._numbers)}"
+
     def called_as(self, function: ClangCursor) -> str:
         """A function's name, of which each has one of its own: templates and overloads are several by one name.
 
@@ -82,6 +95,11 @@ class RecordReader(ABC):
         file = function.location.file
         ours = file is not None and file.name in self.files
         return function.kind == CursorKind.FUNCTION_DECL and not ours and not has_body(function)
+
+    def written(self, function: ClangCursor) -> bool:
+        """Whether the source says what a function does."""
+        file = function.location.file
+        return file is not None and file.name in self.files and has_body(function)
 
     def _of_template(self, function: ClangCursor) -> bool:
         """Whether a function of the source is made of a template, by itself or with its struct."""
@@ -176,6 +194,8 @@ class RecordReader(ABC):
             base = self.ref(children[0])
             zero = ["literal", self.place(cursor), 0, ["int", 32, True]]
             return Ref(base.name, (*base.indices, zero)) if base is not None and base.name != "this" else base
+        if kind == CursorKind.CALL_EXPR and (given := self.given_place(cursor)) is not None:
+            return given
         if kind == CursorKind.CALL_EXPR and cursor.spelling == "operator[]":
             base, index = list(cursor.get_arguments())
             found = self.ref(base)
@@ -220,10 +240,12 @@ class RecordReader(ABC):
         children = list(cursor.get_children())
         if target is None or target.kind == CursorKind.CONSTRUCTOR:
             if target is not None and has_body(target):
-                return self._into(cursor, target, arguments, wanted)
+                return self.into(cursor, target, arguments, wanted)
             inner = arguments or [child for child in children if child.kind.is_expression()]
             return self.numbers(inner[0], wanted) if len(inner) == 1 else None
         name = cursor.spelling
+        if self.written(target):
+            return self.into(cursor, target, arguments, wanted)
         if name.startswith("operator") and len(arguments) == 2 and name[8:] in ("+", "-", "*", "/", "&", "|", "^"):
             left, right = (self.numbers(argument, wanted) for argument in arguments)
             if left is not None and right is not None:
@@ -234,22 +256,8 @@ class RecordReader(ABC):
             if owner is not None:
                 return {path: ["method", place, owner.tree(place, path), "read", []] for path in wanted}
         if has_body(target):
-            return self._into(cursor, target, arguments, wanted)
+            return self.into(cursor, target, arguments, wanted)
         return dict.fromkeys(wanted, self.bad(cursor, f"the function {name!r} that gives a struct"))
-
-    def _into(
-        self, cursor: ClangCursor, target: ClangCursor, arguments: list[ClangCursor], wanted: list[Path]
-    ) -> dict[Path, SyntaxList]:
-        """A function that gives a struct, called before the statement in hand, into a variable of its own."""
-        place, name = self.place(cursor), f"struct{next(self._numbers)}"
-        type_ = cursor.type
-        for suffix, leaf in self.leaves(type_) or []:
-            declared = ["declare", place, name + suffix, leaf, None, False, False]
-            self.pending.append(["group", place, [declared]])
-        given = [["name", place, name + suffix] for suffix, _ in self.leaves(type_) or []]
-        values = [*given, *(tree for argument in arguments for tree in self.argument(argument))]
-        self.pending.append(["expression", place, ["call", place, self.called_as(target), values, [], ["void"]]])
-        return {path: Ref(name).tree(place, path) for path in wanted}
 
     def argument(self, cursor: ClangCursor) -> list[SyntaxList]:
         """What a call passes for one argument: a struct's fields one by one."""
@@ -258,10 +266,10 @@ class RecordReader(ABC):
             return [self.expression(cursor)]
         place, given = self.place(cursor), self.ref(cursor)
         if given is None:
-            name = f"struct{next(self._numbers)}"
+            name = self.fresh_name()
             self.pending += self.declared(cursor, name, cursor.type, [cursor], False, False)
             given = Ref(name)
-        return [_within(place, given, suffix) for suffix, _ in leaves]
+        return [field_of(place, given, suffix) for suffix, _ in leaves]
 
     # statements
 
@@ -281,7 +289,7 @@ class RecordReader(ABC):
             given = self.ref(inits[-1])
             if given is not None:
                 return [
-                    ["group", place, [["declare", place, name + s, t, _within(place, given, s), static, constant]]]
+                    ["group", place, [["declare", place, name + s, t, field_of(place, given, s), static, constant]]]
                     for s, t in leaves
                 ]
         values = self.numbers(inits[-1], wanted) if inits and wanted is not None else None
@@ -369,11 +377,13 @@ def has_body(target: ClangCursor) -> bool:
     found = target.get_definition()
     if found is None or not any(child.kind == CursorKind.COMPOUND_STMT for child in found.get_children()):
         return False
-    # constructors that the compiler makes itself have bodies, and stand in no text
+    # what the compiler makes itself has a body, and stands in no text
+    if target.kind == CursorKind.CXX_METHOD and target.is_default_method():
+        return False
     return target.kind != CursorKind.CONSTRUCTOR or any(c == target for c in target.semantic_parent.get_children())
 
 
-def _within(place: list[Any], given: Ref, suffix: str) -> SyntaxList:
+def field_of(place: list[Any], given: Ref, suffix: str) -> SyntaxList:
     return Ref(given.name + suffix, given.indices).tree(place, ())
 
 

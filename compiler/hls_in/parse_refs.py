@@ -21,3 +21,10 @@ class Ref:
         for index in (*self.indices, *lanes):
             found = ["index", place, found, index]
         return found
+
+
+def replaced(tree: SyntaxList, values: dict[str, SyntaxList]) -> SyntaxList:
+    """An expression with the names of a function's arguments replaced by what is given for them."""
+    if len(tree) == 3 and tree[0] == "name":
+        return values.get(tree[2], tree)
+    return [replaced(part, values) if isinstance(part, list) else part for part in tree]

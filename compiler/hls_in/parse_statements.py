@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import Any
 
 from penstock.compiler.hls_in.parse_loops import as_for, begun_before, has_break, without_jumps
-from penstock.compiler.hls_in.parse_records import ClangCursor, RecordReader
+from penstock.compiler.hls_in.parse_methods import MethodReader
+from penstock.compiler.hls_in.parse_records import ClangCursor
 from penstock.compiler.hls_in.parse_refs import Ref, SyntaxList
 from penstock.compiler.hls_in.syntax import names_in, variable_of
 
@@ -16,7 +17,7 @@ CursorKind: Any = cindex.CursorKind
 TypeKind: Any = cindex.TypeKind
 
 
-class StatementReader(RecordReader):
+class StatementReader(MethodReader):
     """The part of the reader that knows statements."""
 
     def statement(self, cursor: ClangCursor) -> SyntaxList:
