@@ -105,6 +105,7 @@ class Functions(PragmaWalk):
         self.items = None
         self.directives(pragmas)
         self.block(function[6], own_scope=False)
+        self.memories.close()
         made = Pipeline(
             function[2],
             [],

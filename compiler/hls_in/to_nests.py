@@ -122,6 +122,12 @@ class KernelWriter(KernelParts):
 
     def write(self) -> KernelNests:
         described = [self._argument(name, what) for name, what in self.kernel.arguments]
+        if not any(one.written for one in described):
+            raise PenstockError(
+                code="no-nests", what=f"{self.kernel.name!r} changes nothing that is seen outside of it",
+                where=self.kernel.body_at, limit="values are of arguments that are written",
+                hint="write to an argument, or analyse it for its cycles alone",
+            )  # fmt: skip
         self._hand_over()
         tasks = [self._task(name, pieces) for name, pieces in self.tasks]
         self.block.add_ops([*self.channels, *tasks])

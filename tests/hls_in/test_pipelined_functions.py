@@ -1,0 +1,48 @@
+"""Functions that a pragma makes one pipeline, without a loop around."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.elaborate import read_kernel
+from penstock.compiler.hls_in.to_nests import nests_of_kernel
+from penstock.profiling.kernels.values import check_values
+
+SORT = """
+template <typename T> void ordered(T &a, T &b, bool up) {
+#pragma HLS INLINE
+  if ((a > b) == up) { T t = a; a = b; b = t; }
+}
+void top(const int in[8], int out[8]) {
+#pragma HLS ARRAY_PARTITION variable=in complete
+#pragma HLS ARRAY_PARTITION variable=out complete
+#pragma HLS PIPELINE II=1
+  int a[8];
+#pragma HLS ARRAY_PARTITION variable=a complete
+  for (int i = 0; i < 8; i++) a[i] = in[i];
+  for (int k = 2; k <= 8; k *= 2)
+    for (int j = k / 2; j > 0; j /= 2)
+      for (int i = 0; i < 8; i++)
+        if ((i ^ j) > i) ordered(a[i], a[i ^ j], (i & k) == 0);
+  for (int i = 0; i < 8; i++) out[i] = a[i];
+}
+"""
+
+
+def test_what_a_pipelined_function_leaves_in_registers_is_seen_outside(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(SORT)
+    check = check_values(path, "top")
+    assert check.equal
+    assert all(level.compared == 8 for level in check.levels)
+
+
+def test_a_kernel_that_writes_nothing_has_no_nests(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("void top(const int in[8]) { int a[8]; for (int i = 0; i < 8; i++) a[i] = in[i] * 3; }")
+    with pytest.raises(PenstockError, match="changes nothing that is seen outside") as refused:
+        nests_of_kernel(read_kernel(path, "top"))
+    assert refused.value.where.startswith("kernel.cpp:1:")
