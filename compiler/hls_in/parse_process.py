@@ -18,7 +18,7 @@ from typing import Any
 from penstock.compiler.hls_in.parse_integers import IntegerReader, is_one_bit, lowest_bit
 from penstock.compiler.hls_in.parse_records import ClangCursor, stream_of
 from penstock.compiler.hls_in.parse_refs import SyntaxList
-from penstock.compiler.hls_in.parse_templates import given_constants, macros
+from penstock.compiler.hls_in.parse_templates import given_constants, macros, named_members
 
 # its Python side has no types
 cindex: Any = import_module("clang.cindex")
@@ -341,7 +341,8 @@ def main() -> None:
         diagnostics = [[at.file.name if at.file else "", at.line, at.column, said, False]]
     answer: dict[str, Any] = {"errors": diagnostics[:50], "unit": [], "macros": {}}
     if not diagnostics:
-        answer["macros"] = macros(unit.cursor, set(asked["own"]))
+        own = set(asked["own"])
+        answer["macros"] = named_members(unit.cursor, own) | macros(unit.cursor, own)
         try:
             answer["unit"] = SyntaxReader(set(asked["own"])).whole(unit.cursor)
         except (TooLarge, RecursionError):

@@ -11,7 +11,7 @@ _OPERAND = r"(?:\((?:[^()]|\([^()]*\))*\)|[^\s()=,*/%+]+(?:\s*\[[^\]]*\])?)"
 _VALUE = rf"{_OPERAND}(?:\s*[*/%+,]\s*{_OPERAND}|\s+-\s+{_OPERAND})*"
 _OPTION = re.compile(rf"([A-Za-z_]\w*)(?:\s*=\s*({_VALUE}))?")
 _SUFFIX = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b")
-_SCOPE = re.compile(r"\b\w+\s*::\s*")
+_SCOPED = re.compile(r"\b(?:\w+\s*::\s*)*(\w+)\s*::\s*(\w+)")
 _MOST_DEEP = 16
 _MOST_LETTERS = 500
 _BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -31,7 +31,13 @@ def constant_of(text: str, constants: Constants, deep: int = 0) -> int | None:
     """A constant expression of C++ as far as pragmas have them: + - * / % and parentheses. None: it is none."""
     if deep > _MOST_DEEP or len(text) > _MOST_LETTERS:
         return None
-    plain = _SCOPE.sub("", _SUFFIX.sub(r"\1", text)).replace("/", "//").strip()
+
+    def named(match: re.Match[str]) -> str:
+        """A name behind its scope: a struct's constant as the number that it is, a namespace's by its name alone."""
+        value = constants.get(f"{match[1]}::{match[2]}")
+        return match[2] if value is None else f"({value})"
+
+    plain = _SCOPED.sub(named, _SUFFIX.sub(r"\1", text)).replace("/", "//").strip()
     try:
         tree = ast.parse(plain, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

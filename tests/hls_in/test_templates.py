@@ -6,7 +6,7 @@ from pathlib import Path
 
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
-from penstock.compiler.hls_in.records import DataflowRegion
+from penstock.compiler.hls_in.records import DataflowRegion, Pipeline, graphs
 from penstock.compiler.hls_in.timed import time_kernel
 from penstock.compiler.simulator import VITIS, Network, simulate
 from penstock.profiling.kernels.values import check_values
@@ -138,3 +138,26 @@ void top(const int k[8], const int t[16], int buf[8], int o[4]) {
 }
 """)
     assert check_values(path, "top", sets=2).equal
+
+
+def test_pragmas_name_constants_of_a_templates_struct_and_of_what_it_is_made_of(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""
+namespace nnet {
+struct base_config { static const unsigned reuse = 1; static const unsigned lanes = 2; };
+template <class CONFIG_T, class OTHER_T> void scale(const int a[32], int b[32]) {
+#pragma HLS ARRAY_PARTITION variable=b cyclic factor=CONFIG_T::lanes*OTHER_T::lanes
+  for (unsigned i = 0; i < CONFIG_T::n_in; i++) {
+#pragma HLS PIPELINE II=CONFIG_T::reuse
+    b[i] = a[i] * 3;
+  }
+}
+}
+struct config2 : nnet::base_config { static const unsigned n_in = 32; static const unsigned reuse = n_in / 8; };
+void top(const int a[32], int b[32]) {
+#pragma HLS ARRAY_PARTITION variable=a cyclic factor=config2::reuse
+  nnet::scale<config2, nnet::base_config>(a, b);
+}""")
+    kernel = read_kernel(path, "top")
+    assert [array.banks for array in kernel.arrays] == [4, 4]
+    assert [item.target for item in graphs(kernel.body) if isinstance(item, Pipeline)] == [4]
