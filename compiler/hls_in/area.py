@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
-from penstock.compiler.hls_in.delays import Delays
+from penstock.compiler.hls_in.delays import Delays, factor_bits, is_product
 from penstock.compiler.hls_in.fabric import LutsAndFlipFlops, fabric_of, fifo_area, multiplexer
+from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.records import Again, Called, DataflowRegion, Pipeline, Region, Straight
 from penstock.compiler.hls_in.storage import KernelArray
 from penstock.compiler.hls_in.timed import Timed, merged, touched
@@ -151,22 +152,23 @@ def _tasks(item: Region) -> list[list[Region]]:
 
 
 def _integer_products(item: Pipeline | Straight, timed: Timed, delays: Delays) -> Iterator[tuple[Operator, int]]:
-    """Multipliers of integers, as many as start in one cycle; those by a constant are additions of shifted values.
+    """Multipliers of integers, as many as start in one cycle; by a constant of few digits there is none.
 
     Of four slices that a product of 32 bits by 32 takes, the one of both upper halves is left out where nobody asks
     for them (3 DSPs, 165 flip-flops and 50 LUTs are what the tool says of mul_32s_32s_32_2_1).
     """
     found = timed.schedules[item]
-    rows = Count(
-        _lower_half(delays.library.find("arith.muli", min(64, max(arg.bits for arg in node.args))), node.bits)
-        for node in found.starts
-        if node.op == "mul"
-        and node.kind in ("int", "fixed")
-        and node.linear is None
-        and not any(a.constant for a in node.args)
-    )
+    rows = Count(_lower_half(_multiplier(node, delays), node.bits) for node in found.starts if is_product(node))
     for row, uses in rows.items():
         yield row, -(-uses // max(1, found.ii))
+
+
+def _multiplier(node: KernelValue, delays: Delays) -> Operator:
+    wide = min(64, max(arg.bits for arg in node.args))
+    if not any(arg.constant for arg in node.args):
+        return delays.library.find("arith.muli", wide)
+    narrow, wide = sorted(min(64, factor_bits(arg)) for arg in node.args)
+    return delays.library.find("arith.muli", wide, narrower=narrow)
 
 
 def _lower_half(row: Operator, bits: int) -> Operator:

@@ -89,7 +89,7 @@ class Delays:
             return row.latency
         if not is_product(node):
             return 0
-        narrow, wide = sorted(_factor_bits(arg) for arg in node.args)
+        narrow, wide = sorted(factor_bits(arg) for arg in node.args)
         if node in self.summed and wide <= _WIDEST_SUMMED:
             return self.library.find("mac", wide, narrower=narrow).latency
         return next((stages for bits, stages in _PRODUCT_STAGES.items() if wide <= bits), max(_PRODUCT_STAGES.values()))
@@ -213,11 +213,12 @@ def _digits(node: KernelValue) -> int:
     """Digits of the constant that integers are multiplied by; many if there is none."""
     if node.kind not in ("int", "fixed"):
         return _MANY
-    return min((signed_digits(abs(int(arg.value))) for arg in node.args if arg.value is not None), default=_MANY)
+    factors = [(arg, abs(arg.value)) for arg in node.args if arg.value is not None]
+    return min((signed_digits(int(v * (1 << a.bits) if a.kind == "fixed" else v)) for a, v in factors), default=_MANY)
 
 
-def _factor_bits(arg: KernelValue) -> int:
-    return int(arg.value).bit_length() + 1 if arg.value is not None else arg.bits
+def factor_bits(arg: KernelValue) -> int:
+    return int(arg.value).bit_length() + 1 if arg.value is not None and arg.kind != "fixed" else arg.bits
 
 
 def delays_for(clock_mhz: float, reassociate: bool = True, family: str = "vitis-ultrascale-plus") -> Delays:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -52,6 +53,10 @@ class PragmaWalk(ExpressionWalk):
     """Which call of a dataflow region this is: each has memories of its own."""
     initial: dict[KernelArray, tuple[float | int, ...]]
     """What lies in memories before the run."""
+    listed: set[str]
+    """Places of memories that live on and whose first words the source lists."""
+    unchanged: Set[str]
+    """Those of them that nobody writes."""
     in_turns: int
     """How many loops that are no pipelines stand around."""
     _kept: dict[tuple[Any, ...], Binding]
@@ -92,6 +97,9 @@ class PragmaWalk(ExpressionWalk):
     def declare(self, tree: Tree) -> None:
         _, place, name, type_, init, static, constant = tree
         kind = kind_of(type_)
+        if kind is None and static and init is not None and init[0] == "list":
+            self.listed.add(where(place))
+            constant |= where(place) in self.unchanged
         if kind is not None and static and not constant:
             self._static_number(tree)
             return

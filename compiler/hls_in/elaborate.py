@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 
 from penstock.compiler.errors import Mistakes, PenstockError, nearest
@@ -18,7 +18,7 @@ from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.nests import Nests
 from penstock.compiler.hls_in.parsing import Unit, parse
 from penstock.compiler.hls_in.pragmas import PlacedPragmas, Pragma, pragmas_of
-from penstock.compiler.hls_in.records import ReadKernel, Region
+from penstock.compiler.hls_in.records import ReadKernel, Region, graphs
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.syntax import Tree, loops_in, number_loops, statements_of
 
@@ -35,9 +35,10 @@ def read_kernel(path: Path, top: str, *, rolled: bool = False) -> ReadKernel:
     first = Elaborator(unit, top, rolled=rolled)
     try:
         kernel = first.kernel()
-        if not first.late and not first.reached:
+        unchanged = _unchanged(kernel) & first.listed
+        if not first.late and not first.reached and not unchanged:
             return kernel
-        return Elaborator(unit, top, first.directed, rolled, first.reached).kernel()
+        return Elaborator(unit, top, first.directed, rolled, first.reached, unchanged).kernel()
     except Abandon as stop:
         raise stop.error from None
     except RecursionError:
@@ -47,17 +48,28 @@ def read_kernel(path: Path, top: str, *, rolled: bool = False) -> ReadKernel:
         ) from None  # fmt: skip
 
 
+def _unchanged(kernel: ReadKernel) -> set[str]:
+    """Memories with values from the start that nobody writes, by their places: to the tool they are constants."""
+    written = {
+        node.array for piece in graphs(kernel.body) for node in piece.graph.nodes
+        if node.op == "store" or (node.op == "phi" and node.follow is not None)
+    }  # fmt: skip
+    return {array.where for array in kernel.initial if array not in written}
+
+
 class Elaborator(Nests):
     def __init__(
         self, unit: Unit, top: str, directed: Directed | None = None, rolled: bool = False,
-        reached: Mapping[str, int] | None = None,
+        reached: Mapping[str, int] | None = None, unchanged: Set[str] = frozenset(),
     ) -> None:  # fmt: skip
         """`directed` are partitions by array of a first walk: a callee may cut what its caller used before. `reached`
-        are the sizes of pointers that it found."""
+        are the sizes of pointers that it found, `unchanged` memories of constants."""
         self.unit = unit
         self.directed = dict(directed or {})
         self.late = False
         self.reached = dict(reached or {})
+        self.unchanged = unchanged
+        self.listed = set()
         self.apart = {}
         self.rolled = rolled
         self._kept = {}

@@ -184,7 +184,7 @@ class StatementReader(MethodReader):
     def record_declaration(self, cursor: ClangCursor) -> list[SyntaxList]:
         inits = [child for child in cursor.get_children() if child.kind.is_expression()]
         if cursor.type.get_canonical().kind == TypeKind.CONSTANTARRAY:
-            inits = [child for child in inits if child.kind == CursorKind.INIT_LIST_EXPR]
+            inits = [child for child in map(_listed, inits) if child.kind == CursorKind.INIT_LIST_EXPR]
         static = cursor.storage_class == cindex.StorageClass.STATIC
         return self.declared(cursor, cursor.spelling, cursor.type, inits, static, cursor.type.is_const_qualified())
 
@@ -196,7 +196,7 @@ class StatementReader(MethodReader):
         if type_[0] == "reference" and cursor.type.spelling.startswith(("hls::write_lock<", "hls::read_lock<")):
             type_ = [*type_, "lock"]
         if type_[0] == "array":  # the lengths of its dimensions are children too
-            inits = [child for child in inits if child.kind == CursorKind.INIT_LIST_EXPR]
+            inits = [child for child in map(_listed, inits) if child.kind == CursorKind.INIT_LIST_EXPR]
         static = cursor.storage_class == cindex.StorageClass.STATIC
         value = None
         if inits and type_[0] not in ("stream",) and not (type_[0] == "array" and type_[-1][0] == "stream"):
@@ -206,6 +206,16 @@ class StatementReader(MethodReader):
             element = element.element_type
         constant = cursor.type.is_const_qualified() or element.is_const_qualified()
         return ["declare", self.place(cursor), cursor.spelling, type_, value, static, constant]
+
+
+def _listed(cursor: ClangCursor) -> ClangCursor:
+    """A list of first values, which the compiler wraps where its words have constructors."""
+    while cursor.kind == CursorKind.UNEXPOSED_EXPR:
+        inner = [child for child in cursor.get_children() if child.kind.is_expression()]
+        if len(inner) != 1:
+            break
+        cursor = inner[0]
+    return cursor
 
 
 def _blocks(type_: Any) -> int:
