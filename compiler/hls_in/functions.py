@@ -96,7 +96,7 @@ class Functions(PragmaWalk):
             n.op in ("load", "store", "take", "put", "add", "mul", "div", "sub") or n.follow is not None
             for n in self.graph.nodes
         ):
-            self.items.append(Straight(self.graph))
+            self.items.append(Straight(self.graph, where(self.functions[self.calls[-1]][1]) if self.calls else ""))
         self._begin()
 
     def _pipelined_function(self, function: Tree, asked: Pragma, pragmas: list[Pragma]) -> Pipeline:

@@ -32,6 +32,8 @@ from penstock.compiler.hls_in.storage import KernelArray, KernelStream, NumberKi
 from penstock.compiler.names import Names, c_name, hint_of
 from penstock.compiler.scalars.number_types import numpy_dtype
 
+_WIDEST = 64
+
 
 @dataclass(frozen=True)
 class KernelArgument:
@@ -185,10 +187,11 @@ class KernelWriter(KernelParts):
 
     def element(self, kind: NumberKind, bits: int, where: str) -> Attribute:
         found = type_of(kind, bits)
-        if found is None:
+        if found is None or (kind == "int" and bits > _WIDEST):
+            what = f"integers of {bits} bits" if kind == "int" else f"numbers of the kind {kind}"
             raise PenstockError(
-                code="no-nests", what=f"numbers of the kind {kind}", where=where,
-                limit="integers, half, float and double", hint="analyse it for its cycles alone",
+                code="no-nests", what=what, where=where, limit=f"integers of up to {_WIDEST} bits, half, float and "
+                "double", hint="analyse it for its cycles alone",
             )  # fmt: skip
         return found
 

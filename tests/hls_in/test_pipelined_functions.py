@@ -46,3 +46,21 @@ def test_a_kernel_that_writes_nothing_has_no_nests(tmp_path: Path) -> None:
     with pytest.raises(PenstockError, match="changes nothing that is seen outside") as refused:
         nests_of_kernel(read_kernel(path, "top"))
     assert refused.value.where.startswith("kernel.cpp:1:")
+
+
+def test_what_nests_do_not_have_is_refused_where_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""#include "ap_int.h"
+    void top(const ap_uint<256> in[8], int out[8]) {
+      for (int i = 0; i < 8; i++) out[i] = in[i][i];
+    }""")
+    with pytest.raises(PenstockError, match="integers of 256 bits") as refused:
+        nests_of_kernel(read_kernel(path, "top"))
+    assert refused.value.where == "kernel.cpp:2:33"
+    path.write_text("""void top(const int at[4], int out[8]) {
+      out[at[0] & 7] = 1;
+      out[at[1] & 7] += 2;
+    }""")
+    with pytest.raises(PenstockError, match="address that is not linear") as refused:
+        nests_of_kernel(read_kernel(path, "top"))
+    assert refused.value.where == "kernel.cpp:2:1"
