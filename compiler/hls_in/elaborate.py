@@ -101,6 +101,7 @@ class Elaborator(Nests):
         self.tables: dict[KernelArray, tuple[float | int, ...]] = {}
         self.touched: set[KernelArray] = set()
         self.left = Leaving()
+        self.branches = []
         self.loop_numbers: dict[int, int] = {}
         self.sunk = set()
         self.looked_at = set()
@@ -249,12 +250,17 @@ class Elaborator(Nests):
 
     def _if(self, tree: Tree) -> None:
         condition = self.truth(self.value(tree[2]))
-        for branch, taken in ((tree[3], condition), (tree[4], self.graph.negate(condition))):
+        with self.both_branches(condition):
+            self._each_branch(tree, condition)
+
+    def _each_branch(self, tree: Tree, condition: KernelValue) -> None:
+        for second, (branch, taken) in enumerate(((tree[3], condition), (tree[4], self.graph.negate(condition)))):
             if branch is None or (taken.constant and not taken.value):
                 continue
             if not taken.constant and self.items is not None and any(True for _ in loops_in(branch)):
                 self._perhaps(tree)
             with self.under(None if taken.constant else taken):
+                self.in_branch(bool(second))
                 self.statement(branch)
             if taken.constant:
                 break
