@@ -10,6 +10,10 @@ from penstock.compiler.hls_in.parse_refs import SyntaxList
 from penstock.compiler.hls_in.parse_statements import StatementReader
 
 _INT: SyntaxList = ["int", 32, True]
+_BOOL: SyntaxList = ["int", 1, False]
+_NUMBERS = (
+    "to_bool", "to_short", "to_int", "to_uint", "to_long", "to_ulong", "to_int64", "to_uint64", "to_float", "to_double",
+)  # fmt: skip
 CursorKind: Any = import_module("clang.cindex").CursorKind
 
 
@@ -48,9 +52,40 @@ class IntegerReader(StatementReader):
         if sign == "set_bit" and len(given) == 2:
             bit = ["bits", place, value, given[0], given[0]]
             return ["binary", place, "=", bit, given[1], ["int", 1, False]]
-        if sign in ("to_int", "to_uint", "to_int64", "to_uint64", "to_float", "to_double") and not given:
+        if sign in _NUMBERS and not given:
             return ["cast", place, type_, value]
+        if sign in ("set", "clear", "invert") and len(given) == 1:
+            bit = ["bits", place, value, given[0], given[0]]
+            to = ["unary", place, "!", bit, _BOOL] if sign == "invert" else ["literal", place, int(sign == "set"), _BOOL]
+            return ["binary", place, "=", bit, to, _BOOL]
+        if not operator and not given and (found := self._of_all_bits(place, sign, value, owner)) is not None:
+            return found
         return ["literal", place, self.type(owner.type)[1], type_] if sign == "length" else None
+
+    def _of_all_bits(
+        self, place: list[Any], called: str, value: SyntaxList, owner: ClangCursor
+    ) -> SyntaxList | None:  # fmt: skip
+        """What is asked of all bits of a number, or done to them."""
+        _, wide, signed = self.type(owner.type)
+        zero = ["literal", place, 0, _INT]
+        if called in ("or_reduce", "iszero"):
+            return ["binary", place, "!=" if called == "or_reduce" else "==", value, zero, _BOOL]
+        if called == "sign":
+            return ["binary", place, "<", value, zero, _BOOL] if signed else ["literal", place, 0, _BOOL]
+        if called == "and_reduce":
+            ones = ["literal", place, -1 if signed else (1 << wide) - 1, ["int", wide, signed]]
+            return ["binary", place, "==", value, ones, _BOOL]
+        if called not in ("xor_reduce", "reverse"):
+            return None
+        whole: SyntaxList = ["int", wide, False]
+        found: SyntaxList | None = None
+        for at in range(wide):
+            number = ["literal", place, at, _INT]
+            bit: SyntaxList = ["cast", place, whole, ["bits", place, value, number, number]]
+            if called == "reverse":
+                bit = ["binary", place, "<<", bit, ["literal", place, wide - 1 - at, _INT], whole]
+            found = bit if found is None else ["binary", place, "|" if called == "reverse" else "^", found, bit, whole]
+        return ["binary", place, "=", value, found, whole] if called == "reverse" else found
 
     def side_by_side(
         self, place: list[Any], arguments: list[ClangCursor], values: list[SyntaxList], type_: SyntaxList

@@ -189,3 +189,25 @@ def test_what_is_narrower_than_what_it_is_given_wraps(tmp_path: Path, body: str)
     head = "#include <ap_int.h>\nvoid top(const int in[32], int out[32]) "
     source.write_text(f"{head}{{ for (int i = 0; i < 32; i++) {{ {body} }} }}\n")
     assert check_values(source, "top").equal
+
+
+def test_what_is_asked_of_all_bits_and_done_to_one(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""#include <inttypes.h>
+    #include "ap_int.h"
+    void top(const int32_t a[64], int32_t o[64]) {
+      for (int i = 0; i < 64; i++) {
+        ap_uint<7> u = a[i];
+        ap_int<5> s = a[i] >> 3;
+        ap_uint<7> back = u;
+        back.reverse();
+        ap_uint<7> one = u;
+        one.set(2);
+        one.clear(i % 3 + 3);
+        one.invert(6);
+        o[i] = back | u.and_reduce() << 8 | u.or_reduce() << 9 | u.xor_reduce() << 10 | s.sign() << 11
+             | s.and_reduce() << 12 | s.iszero() << 13 | one.to_bool() << 14 | one.to_long() << 15;
+      }
+    }""")
+    check = check_values(path, "top", sets=3)
+    assert check.equal, check.levels

@@ -48,6 +48,19 @@ template <int W> struct NAME { \
     unsigned long long to_uint64() const; \
     float to_float() const; \
     double to_double() const; \
+    bool to_bool() const; \
+    short to_short() const; \
+    long to_long() const; \
+    unsigned long to_ulong() const; \
+    bool and_reduce() const; \
+    bool or_reduce() const; \
+    bool xor_reduce() const; \
+    bool sign() const; \
+    bool iszero() const; \
+    void reverse(); \
+    void set(int at); \
+    void clear(int at); \
+    void invert(int at); \
     int length() const; \
     static const int width = W; \
 };

@@ -81,6 +81,27 @@ public:
     unsigned long long to_uint64() const { return (unsigned long long)value_; }
     float to_float() const { return (float)value_; }
     double to_double() const { return (double)value_; }
+    bool to_bool() const { return value_ != 0; }
+    short to_short() const { return (short)value_; }
+    long to_long() const { return (long)value_; }
+    unsigned long to_ulong() const { return (unsigned long)value_; }
+    bool and_reduce() const { return ((wide)value_ & ones(W)) == ones(W); }
+    bool or_reduce() const { return value_ != 0; }
+    bool xor_reduce() const {
+        bool odd = false;
+        for (int i = 0; i < W; ++i) odd ^= get_bit(i);
+        return odd;
+    }
+    bool sign() const { return SIGNED && get_bit(W - 1); }
+    bool iszero() const { return value_ == 0; }
+    void reverse() {
+        wide turned = 0;
+        for (int i = 0; i < W; ++i) turned |= (wide)get_bit(i) << (W - 1 - i);
+        own() = turned;
+    }
+    void set(int at) { set_bit(at, true); }
+    void clear(int at) { set_bit(at, false); }
+    void invert(int at) { set_bit(at, !get_bit(at)); }
     int length() const { return W; }
 };
 }  // namespace penstock_integers

@@ -7,6 +7,7 @@
 
 #define PENSTOCK_ONCE(name)                                                                                            \
     inline float name(float x) { return (float)std::name((double)x); }                                                 \
+    inline float name##f(float x) { return name(x); }                                                                  \
     inline double name(double x) { return std::name(x); }
 
 namespace hls {

@@ -1,0 +1,4 @@
+// Declarations alone, for reading sources: nothing here runs. Written for Penstock.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <stdint.h>
