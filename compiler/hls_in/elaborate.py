@@ -8,7 +8,16 @@ from pathlib import Path
 
 from penstock.compiler.errors import Mistakes, PenstockError, nearest
 from penstock.compiler.hls_in.apart import part_arrays
-from penstock.compiler.hls_in.bindings import INSTEAD, ArrayView, NameScope, Slot, StreamView, unsupported, where
+from penstock.compiler.hls_in.bindings import (
+    INSTEAD,
+    ArrayView,
+    NameScope,
+    Slot,
+    StreamView,
+    kind_of,
+    unsupported,
+    where,
+)
 from penstock.compiler.hls_in.directives import Directed
 from penstock.compiler.hls_in.functions import Abandon
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
@@ -80,6 +89,7 @@ class Elaborator(Nests):
         self.called_before = 0
         self.top = top
         functions = [tree for tree in unit.declarations if tree[0] == "function" and tree[6] is not None]
+        self.changes = {}
         self.functions: dict[str, Tree] = {tree[2]: tree for tree in functions}
         found = [
             p for file, text in unit.sources.texts.items()
@@ -102,6 +112,7 @@ class Elaborator(Nests):
         self.touched: set[KernelArray] = set()
         self.left = Leaving()
         self.branches = []
+        self.only_if = None
         self.loop_numbers: dict[int, int] = {}
         self.sunk = set()
         self.looked_at = set()
@@ -122,25 +133,30 @@ class Elaborator(Nests):
         scalars: list[str] = []
         arguments: list[tuple[str, KernelArray | KernelStream | KernelValue]] = []
         interface = [p for p in self.pragmas.of(function[6]) if p.kind == "interface"]
+        changed = self.changed_in(function[6])
         depths = self._depths(interface)
         for name, type_, place in function[3]:
             with self.mistakes.noted():
-                self.scope.names[name] = binding = self._argument(name, type_, place, depths)
+                if type_[0] == "reference" and kind_of(type_) is not None and name in changed:
+                    type_ = ["array", 1, type_[1]]
+                    self.scope.names[name] = binding = self._argument(name, type_, place, depths)
+                    assert isinstance(binding, ArrayView)
+                    binding.array.number = True
+                else:
+                    self.scope.names[name] = binding = self._argument(name, type_, place, depths)
                 if isinstance(binding, Slot):
-                    if type_[0] == "reference":
-                        self.beyond.append((where(place), f"the number {name!r}, which is given by reference"))
                     scalars.append(name)
                     assert binding.value is not None
                     arguments.append((name, binding.value))
                 elif isinstance(binding, ArrayView | StreamView):
                     arguments.append((name, binding.array if isinstance(binding, ArrayView) else binding.streams))
-        if function[4][0] != "void":
-            self.beyond.append((where(function[1]), "the number that the top returns"))
         axi = frozenset(p.options.get("port", "") for p in interface if "m_axi" in p.options)
         for array in self.arrays:
             array.external = array.name in axi
         self.loop_numbers |= number_loops(function[6])
         body = self.function_body(function)
+        if function[4][0] != "void" and (self.left.value is None or not self.left.value.constant):
+            self.beyond.append((where(function[1]), "the number that the top returns"))
         for array in self.arrays:
             if array.unsized and array not in self.touched:
                 with self.mistakes.noted():

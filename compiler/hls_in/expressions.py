@@ -25,7 +25,7 @@ from penstock.compiler.hls_in.integers import plain, result_width
 from penstock.compiler.hls_in.leaving import Returns
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.storage import KernelArray
-from penstock.compiler.hls_in.stream_access import StreamAccess
+from penstock.compiler.hls_in.stream_access import StreamAccess, is_counted
 from penstock.compiler.hls_in.syntax import Tree, assigned_in, calls_in, is_tree
 
 _SIGNS = {
@@ -77,6 +77,8 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
     """How many words each pointer without a size has, as far as it is known, by its place."""
     notes: list[str]
     """What the cycles rest on."""
+    only_if: KernelValue | None
+    """Under which condition somebody asks for the expression in hand: k < 8 ? a[k] : 0."""
     beyond: list[tuple[str, str]]
     """What the source computes and no value here says: (place, what). Cycles do not depend on it."""
 
@@ -101,8 +103,8 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
                 return self._unary(tree)
             case "choice":
                 condition = self.truth(self.value(tree[2]))
-                yes = self._if_asked(condition, tree[3])
-                no = self._if_asked(self.graph.negate(condition), tree[4])
+                yes = self._chosen(condition, tree[3])
+                no = self._chosen(self.graph.negate(condition), tree[4])
                 return self.graph.choose(condition, yes, no, tree[1][1])
             case "method":
                 return self._method(tree)
@@ -206,6 +208,15 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
             with self.under(condition):
                 return self.value(tree)
         return self.value(tree)
+
+    def _chosen(self, condition: KernelValue, tree: Tree) -> KernelValue:
+        """A branch of ?:, whose value matters under a condition alone."""
+        around = self.only_if
+        if is_counted(condition):
+            self.only_if = self.graph.both(around, condition)
+        found = self._if_asked(condition, tree)
+        self.only_if = around
+        return found
 
     def _unary(self, tree: Tree) -> KernelValue:
         _, place, sign, inner, _ = tree
@@ -343,7 +354,12 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
                     flat = flat * length + int(node.value or 0)
                 if 0 <= flat < len(self.tables[array]):
                     return self.graph.constant(self.tables[array][flat], array.kind, array.bits)
-            return self.memories.read(array, index, self.path, tree[1][1])
+            outside = any(
+                node.linear is not None and not 0 <= node.linear.range[0] <= node.linear.range[1] < length
+                for node, length in zip(index, array.dims, strict=True)
+            )
+            path = self.graph.both(self.path, self.only_if) if outside else self.path
+            return self.memories.read(array, index, path, tree[1][1])
         raise unsupported(tree[1], "a whole array or stream as a value", "read it word by word")
 
     def _method(self, tree: Tree) -> KernelValue:

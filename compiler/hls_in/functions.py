@@ -28,7 +28,17 @@ from penstock.compiler.hls_in.loops import NAMING, pragma
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.pragmas import Pragma
 from penstock.compiler.hls_in.records import Called, DataflowRegion, KernelTask, Pipeline, Region, Straight
-from penstock.compiler.hls_in.syntax import Tree, calls_in, loops_in, number_loops, statements_of, unlabelled
+from penstock.compiler.hls_in.syntax import (
+    Tree,
+    all_calls_in,
+    assigned_in,
+    calls_in,
+    loops_in,
+    names_in,
+    number_loops,
+    statements_of,
+    unlabelled,
+)
 
 COPIES = ("memcpy", "memset")
 """Functions of the library that become loops."""
@@ -48,6 +58,8 @@ class Functions(PragmaWalk):
     at_once: bool
     """Whether calls here are tasks of a dataflow region."""
     called_before: int
+    changes: dict[str, dict[str, Tree]]
+    """What each function changes."""
 
     @abstractmethod
     def block(self, tree: Tree, own_scope: bool = True) -> None: ...
@@ -198,6 +210,27 @@ class Functions(PragmaWalk):
         self.scope, self.left, self.path = scope, left, path
         self.instance, self.at_once = instance, at_once
         return value if value is not None else self.graph.constant(0)
+
+    def changed_in(self, tree: Tree, heads: bool = True) -> dict[str, Tree]:
+        """As `assigned_in`, and what functions change that a statement calls: they get it by reference."""
+        found = assigned_in(tree, heads)
+        for call in all_calls_in(tree):
+            function = self.functions.get(call[2])
+            changes = self._changes(function) if function is not None else ()
+            for (parameter, type_, _), argument in zip(function[3] if function is not None else (), call[3], strict=False):
+                if parameter in changes and type_[0] in ("reference", "pointer"):
+                    name = next(names_in(argument), None)
+                    if name is not None:
+                        found.setdefault(name, call[1])
+        return found
+
+    def _changes(self, function: Tree) -> dict[str, Tree]:
+        """Names that a function changes, as far as they are its own arguments."""
+        known = self.changes.get(function[2])
+        if known is None:
+            self.changes[function[2]] = {}  # of a recursion
+            known = self.changes[function[2]] = self.changed_in(function[6])
+        return known
 
     def _outermost(self) -> NameScope:
         scope = self.scope

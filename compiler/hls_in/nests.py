@@ -17,7 +17,6 @@ from penstock.compiler.hls_in.storage import Counter
 from penstock.compiler.hls_in.syntax import (
     LEFT,
     Tree,
-    assigned_in,
     calls_in,
     declared_in,
     indexed_in,
@@ -60,7 +59,7 @@ class Nests(Functions):
         head = self._head(tree)
         if id(tree) not in self.looked_at:
             self.looked_at.add(id(tree))
-            if (at := assigned_in(tree[5], heads=False).get(head.variable)) is not None:
+            if (at := self.changed_in(tree[5], heads=False).get(head.variable)) is not None:
                 hint = "count with a variable of its own, or put the part that is left out under a condition"
                 raise unsupported(at, f"a loop that changes its own variable {head.variable!r}", hint)
         unroll = self.asked(tree[5], "unroll")
@@ -155,11 +154,11 @@ class Nests(Functions):
         """Whether a loop is one with those around it: its bounds do not change, and no iteration leaves it early."""
         outer = {variable_of(tree) for tree in chain}
         for part in statements_of(chain[-1][5]):  # what the loop around computes anew is no bound that stands still
-            outer |= {name for name, _ in declared_in(part)} | set(assigned_in(part, heads=False))
+            outer |= {name for name, _ in declared_in(part)} | set(self.changed_in(part, heads=False))
         outer.discard(variable_of(inner))
         if any(type_[-1] == LOCK for part in statements_of(chain[-1][5]) for _, type_ in declared_in(part)):
             return False  # it is taken in every iteration
-        if may_leave(chain[-1][5]) or any(name.startswith(LEFT) for name in assigned_in(inner[5])):
+        if may_leave(chain[-1][5]) or any(name.startswith(LEFT) for name in self.changed_in(inner[5])):
             return False
         if any(name in outer for part in (inner[2], inner[3]) for name in names_in(part)):
             return False
@@ -174,7 +173,7 @@ class Nests(Functions):
         counter = Counter(name, head.trip)
         dataflow = self.asked(tree[5], "dataflow")
         own = variable_of(tree)
-        names = (name for name in assigned_in(tree[5], heads=False) if name != own)
+        names = (name for name in self.changed_in(tree[5], heads=False) if name != own)
         assigned = tuple(name for name in names if isinstance(self.scope.find(name), Slot))
 
         def walk() -> None:
@@ -254,7 +253,7 @@ class Nests(Functions):
         """Variables from outside that the nest assigns: each becomes what the iteration before has left."""
         carried: dict[Slot, tuple[KernelValue, KernelValue | None]] = {}
         variables = {variable_of(tree) for tree in chain}
-        for name in assigned_in(chain[0]):
+        for name in self.changed_in(chain[0]):
             slot = self.scope.find(name)
             if isinstance(slot, Slot) and name not in variables and slot not in carried:
                 phi = self.graph.fresh("phi", slot.kind, slot.bits, slot.signed)
@@ -283,7 +282,7 @@ class Nests(Functions):
         def walk() -> None:
             parts = statements_of(tree[5])
             at = next(i for i, part in enumerate(parts) if unlabelled(part)[0] is chain[depth + 1])
-            changed = {name for part in (chain[depth + 1], *parts[at + 1 :]) for name in assigned_in(part)}
+            changed = {name for part in (chain[depth + 1], *parts[at + 1 :]) for name in self.changed_in(part)}
             pragmas = self.pragmas.of(tree[5])
             self._sunk(parts[:at], counters[depth + 1 :], first=True, pragmas=pragmas, changed=changed)
             self._level(chain, heads, counters, depth + 1, factor)
@@ -329,7 +328,7 @@ class Nests(Functions):
             with self.under(condition):
                 self.statements([statement])
             if first:
-                self._stand_still({*(name for name, _ in declared_in(statement)), *assigned_in(statement)} - {*changed})
+                self._stand_still({*(name for name, _ in declared_in(statement)), *self.changed_in(statement)} - {*changed})
         for p in pragmas:
             if p.kind in NAMING:
                 with self.mistakes.noted():

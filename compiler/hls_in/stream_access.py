@@ -60,7 +60,7 @@ class StreamAccess(ABC):
     def _in_both(self, op: str, lane: Lane, path: KernelValue | None, deep: int) -> tuple[Branches, KernelValue] | None:
         """The branches around, and what the first has done to a stream that the second does now."""
         around = self.branches[deep] if 0 <= deep < len(self.branches) else None
-        if around is None or path is None or around.inside is not path or _is_counted(around.condition):
+        if around is None or path is None or around.inside is not path or is_counted(around.condition):
             return None
         met = around.met.get((op, lane), [])
         return (around, met.pop(0)) if around.second and met else None
@@ -151,10 +151,10 @@ def _lane(streams: KernelStream, lane: tuple[KernelValue, ...]) -> Lane:
     return streams, tuple(int(node.value or 0) for node in lane)
 
 
-def _is_counted(condition: KernelValue) -> bool:
+def is_counted(condition: KernelValue) -> bool:
     """Whether loop counters decide a condition."""
     if condition.op in ("logic", "not"):
-        return all(map(_is_counted, condition.args))
+        return all(map(is_counted, condition.args))
     return condition.constant or (condition.op == "compare" and all(map(_counted, condition.args)))
 
 

@@ -117,13 +117,19 @@ def loops_in(tree: Tree | None) -> Iterator[Tree]:
         yield from loops_in(tree[3])
 
 
-def calls_in(tree: Tree) -> Iterator[str]:
-    """Names of functions that a statement calls."""
+def all_calls_in(tree: Tree) -> Iterator[Tree]:
+    """The calls of a statement."""
     if len(tree) == 6 and tree[0] == "call":
-        yield tree[2]
+        yield tree
     for child in tree:
         if is_tree(child):
-            yield from calls_in(child)
+            yield from all_calls_in(child)
+
+
+def calls_in(tree: Tree) -> Iterator[str]:
+    """Names of functions that a statement calls."""
+    for call in all_calls_in(tree):
+        yield call[2]
 
 
 def parts_of(tree: Tree) -> list[Tree]:

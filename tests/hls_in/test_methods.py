@@ -8,6 +8,7 @@ import pytest
 
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
+from penstock.compiler.hls_in.records import Pipeline, graphs
 from penstock.compiler.hls_in.timed import time_kernel
 from penstock.compiler.simulator import VITIS, simulate
 from penstock.profiling.kernels.values import check_values
@@ -107,3 +108,35 @@ def test_a_structs_words_come_from_a_stream_into_an_array(tmp_path: Path) -> Non
     latency = simulate(time_kernel(read_kernel(path, "top"), delays_for(300)).design, VITIS).latency
     assert latency is not None
     assert 64 < latency < 80  # what is written first is read after it
+
+
+def test_what_a_function_changes_by_reference_is_carried_by_a_loop(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""
+    struct Random {
+      unsigned s;
+      unsigned next() { s ^= s << 13; s ^= s >> 17; s ^= s << 5; return s; }
+    };
+    void larger(int v, int at, int &most, int &where) { if (v > most) { most = v; where = at; } }
+    void largest(const int a[4], int turn, int &most, int &where) {
+      for (int i = 0; i < 4; i++) {
+        #pragma HLS UNROLL
+        larger(a[i] - turn * 3, 4 * turn + i, most, where);
+      }
+    }
+    void top(const int a[4], int o[2], int r[8]) {
+      int most = -100, where = -1;
+      Random random;
+      random.s = 7;
+      for (int k = 0; k < 8; k++) {
+        #pragma HLS PIPELINE
+        largest(a, k, most, where);
+        r[k] = random.next() & 255;
+      }
+      o[0] = most;
+      o[1] = where;
+    }""")
+    check = check_values(path, "top", sets=3)
+    assert check.equal, check.levels
+    carried = [len(item.carried) for item in graphs(read_kernel(path, "top").body) if isinstance(item, Pipeline)]
+    assert carried == [3]

@@ -64,3 +64,21 @@ def test_what_nests_do_not_have_is_refused_where_it_stands(tmp_path: Path) -> No
     with pytest.raises(PenstockError, match="address that is not linear") as refused:
         nests_of_kernel(read_kernel(path, "top"))
     assert refused.value.where == "kernel.cpp:2:1"
+
+
+def test_numbers_that_the_top_gives_by_reference_are_results(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""void inner(int v, int &s) { s = v * 3; }
+    int top(const int a[8], const int &by, int &sum, float &last, int &third) {
+      sum = 0;
+      for (int i = 0; i < 8; i++) sum += a[i] * by;
+      if (sum > 20) last = sum * 0.5f; else last = 2;
+      inner(sum, third);
+      return 0;
+    }""")
+    check = check_values(path, "top", sets=3)
+    assert check.equal
+    assert [level.compared for level in check.levels] == [9, 9]
+    path.write_text("int top(const int a[8]) { int s = 0; for (int i = 0; i < 8; i++) s += a[i]; return s; }")
+    with pytest.raises(PenstockError, match="the number that the top returns"):
+        nests_of_kernel(read_kernel(path, "top"))

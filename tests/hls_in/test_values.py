@@ -337,3 +337,14 @@ def test_loops_that_pragmas_unroll_stay_loops_where_there_are_too_many_operation
     given = [run(found.module, found.memories(memories), found.parameters)["c"] for found, _ in (plain, rolled)]
     assert np.array_equal(given[0], given[1])
     assert np.count_nonzero(given[0]) == 30
+
+
+def test_a_word_that_is_asked_for_under_a_condition_alone_may_lie_outside_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""void top(const int a[8], int o[12]) {
+      for (int k = 0; k < 12; k++) {
+        int v = k < 8 ? a[k] : -1;
+        o[k] = v + (k > 3 && k != 9 ? a[k - 4] : 7);
+      }
+    }""")
+    assert check_values(path, "top", sets=2).equal
