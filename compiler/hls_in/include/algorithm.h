@@ -2,6 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 namespace std {
-template <typename T> const T &max(const T &, const T &);
-template <typename T> const T &min(const T &, const T &);
+template <typename _AP_T> const _AP_T &max(const _AP_T &, const _AP_T &);
+template <typename _AP_T> const _AP_T &min(const _AP_T &, const _AP_T &);
 }

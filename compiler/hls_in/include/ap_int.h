@@ -1,37 +1,37 @@
 // Declarations alone, for reading sources: nothing here runs. Written for Penstock.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-template <int W> struct ap_uint;
+template <int _AP_W> struct ap_uint;
 struct ap_bits {
     operator __int128() const;
-    template <typename T> ap_bits &operator=(T value);
+    template <typename _AP_T> ap_bits &operator=(_AP_T value);
     ap_bits &operator=(const ap_bits &value);
     int to_int() const;
     unsigned to_uint() const;
     unsigned long long to_uint64() const;
 };
 #define PENSTOCK_INTEGER(NAME) \
-template <int W> struct NAME { \
+template <int _AP_W> struct NAME { \
     NAME(); \
-    template <typename T> NAME(T value); \
-    template <typename T> NAME &operator=(T value); \
-    template <typename T> NAME &operator+=(const T &value); \
-    template <typename T> NAME &operator-=(const T &value); \
-    template <typename T> NAME &operator*=(const T &value); \
-    template <typename T> NAME &operator/=(const T &value); \
-    template <typename T> NAME &operator%=(const T &value); \
-    template <typename T> NAME &operator&=(const T &value); \
-    template <typename T> NAME &operator|=(const T &value); \
-    template <typename T> NAME &operator^=(const T &value); \
-    template <typename T> NAME &operator<<=(const T &value); \
-    template <typename T> NAME &operator>>=(const T &value); \
+    template <typename _AP_T> NAME(_AP_T value); \
+    template <typename _AP_T> NAME &operator=(_AP_T value); \
+    template <typename _AP_T> NAME &operator+=(const _AP_T &value); \
+    template <typename _AP_T> NAME &operator-=(const _AP_T &value); \
+    template <typename _AP_T> NAME &operator*=(const _AP_T &value); \
+    template <typename _AP_T> NAME &operator/=(const _AP_T &value); \
+    template <typename _AP_T> NAME &operator%=(const _AP_T &value); \
+    template <typename _AP_T> NAME &operator&=(const _AP_T &value); \
+    template <typename _AP_T> NAME &operator|=(const _AP_T &value); \
+    template <typename _AP_T> NAME &operator^=(const _AP_T &value); \
+    template <typename _AP_T> NAME &operator<<=(const _AP_T &value); \
+    template <typename _AP_T> NAME &operator>>=(const _AP_T &value); \
     NAME &operator++(); \
     NAME &operator--(); \
     NAME operator++(int); \
     NAME operator--(int); \
     NAME operator~() const; \
-    template <typename T> NAME operator<<(const T &by) const; \
-    template <typename T> NAME operator>>(const T &by) const; \
+    template <typename _AP_T> NAME operator<<(const _AP_T &by) const; \
+    template <typename _AP_T> NAME operator>>(const _AP_T &by) const; \
     operator __int128() const; \
     ap_bits operator[](int at); \
     bool operator[](int at) const; \
@@ -62,12 +62,12 @@ template <int W> struct NAME { \
     void clear(int at); \
     void invert(int at); \
     int length() const; \
-    static const int width = W; \
+    static const int width = _AP_W; \
 };
 PENSTOCK_INTEGER(ap_int)
 PENSTOCK_INTEGER(ap_uint)
 #undef PENSTOCK_INTEGER
-template <int A, int B> ap_uint<A + B> operator,(const ap_uint<A> &upper, const ap_uint<B> &lower);
-template <int A, int B> ap_uint<A + B> operator,(const ap_int<A> &upper, const ap_int<B> &lower);
-template <int A, int B> ap_uint<A + B> operator,(const ap_uint<A> &upper, const ap_int<B> &lower);
-template <int A, int B> ap_uint<A + B> operator,(const ap_int<A> &upper, const ap_uint<B> &lower);
+template <int _AP_A, int _AP_B> ap_uint<_AP_A + _AP_B> operator,(const ap_uint<_AP_A> &upper, const ap_uint<_AP_B> &lower);
+template <int _AP_A, int _AP_B> ap_uint<_AP_A + _AP_B> operator,(const ap_int<_AP_A> &upper, const ap_int<_AP_B> &lower);
+template <int _AP_A, int _AP_B> ap_uint<_AP_A + _AP_B> operator,(const ap_uint<_AP_A> &upper, const ap_int<_AP_B> &lower);
+template <int _AP_A, int _AP_B> ap_uint<_AP_A + _AP_B> operator,(const ap_int<_AP_A> &upper, const ap_uint<_AP_B> &lower);

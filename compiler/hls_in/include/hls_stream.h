@@ -2,24 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 namespace hls {
-template <typename T, int DEPTH = 0> class stream;
-template <typename T> class stream<T, 0> {
+template <typename _AP_T, int _AP_DEPTH = 0> class stream;
+template <typename _AP_T> class stream<_AP_T, 0> {
 public:
     stream();
     stream(const char *name);
     stream(const stream &) = delete;
-    T read();
-    void read(T &value);
-    bool read_nb(T &value);
-    void write(const T &value);
-    bool write_nb(const T &value);
+    _AP_T read();
+    void read(_AP_T &value);
+    bool read_nb(_AP_T &value);
+    void write(const _AP_T &value);
+    bool write_nb(const _AP_T &value);
     bool empty();
     bool full();
     unsigned size();
-    stream &operator<<(const T &value);
-    stream &operator>>(T &value);
+    stream &operator<<(const _AP_T &value);
+    stream &operator>>(_AP_T &value);
 };
-template <typename T, int DEPTH> class stream : public stream<T, 0> {
+template <typename _AP_T, int _AP_DEPTH> class stream : public stream<_AP_T, 0> {
 public:
     stream();
     stream(const char *name);

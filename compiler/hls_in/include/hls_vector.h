@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 namespace hls {
-template <typename T, unsigned long N> struct vector {
+template <typename _AP_T, unsigned long _AP_N> struct vector {
     vector();
-    vector(T value);
-    T &operator[](int index);
-    const T &operator[](int index) const;
+    vector(_AP_T value);
+    _AP_T &operator[](int index);
+    const _AP_T &operator[](int index) const;
     vector &operator+=(const vector &other);
     vector &operator-=(const vector &other);
     vector &operator*=(const vector &other);

@@ -3,7 +3,7 @@
 #pragma once
 namespace std {
 struct ostream {
-    template <typename T> ostream &operator<<(const T &value);
+    template <typename _AP_T> ostream &operator<<(const _AP_T &value);
 };
 extern ostream cout;
 extern ostream cerr;

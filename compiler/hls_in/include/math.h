@@ -13,6 +13,8 @@ PENSTOCK_UNARY(cos) PENSTOCK_UNARY(floor) PENSTOCK_UNARY(ceil) PENSTOCK_UNARY(er
 PENSTOCK_UNARY(recip) PENSTOCK_UNARY(fabs) PENSTOCK_UNARY(abs)
 PENSTOCK_UNARY(rint) PENSTOCK_UNARY(trunc) PENSTOCK_UNARY(round) PENSTOCK_UNARY(exp2) PENSTOCK_UNARY(log2)
 PENSTOCK_BINARY(pow) PENSTOCK_BINARY(fmax) PENSTOCK_BINARY(fmin) PENSTOCK_BINARY(max) PENSTOCK_BINARY(min)
+int max(int, int); int min(int, int); long max(long, long); long min(long, long);
+unsigned max(unsigned, unsigned); unsigned min(unsigned, unsigned); int abs(int); long abs(long);
 }
 PENSTOCK_UNARY(exp) PENSTOCK_UNARY(log) PENSTOCK_UNARY(sqrt) PENSTOCK_UNARY(tanh) PENSTOCK_UNARY(sin)
 PENSTOCK_UNARY(cos) PENSTOCK_UNARY(floor) PENSTOCK_UNARY(ceil) PENSTOCK_UNARY(erf) PENSTOCK_UNARY(fabs)

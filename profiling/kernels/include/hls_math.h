@@ -24,8 +24,8 @@ PENSTOCK_ONCE(fabs)
 inline float rsqrt(float x) { return (float)(1.0 / std::sqrt((double)x)); }
 inline float recip(float x) { return 1.0f / x; }
 inline float pow(float x, float y) { return (float)std::pow((double)x, (double)y); }
-template <class T> T max(T a, T b) { return a > b ? a : b; }
-template <class T> T min(T a, T b) { return a < b ? a : b; }
-template <class T> T abs(T x) { return x < 0 ? -x : x; }
+template <class _AP_T> _AP_T max(_AP_T a, _AP_T b) { return a > b ? a : b; }
+template <class _AP_T> _AP_T min(_AP_T a, _AP_T b) { return a < b ? a : b; }
+template <class _AP_T> _AP_T abs(_AP_T x) { return x < 0 ? -x : x; }
 } // namespace hls
 #undef PENSTOCK_ONCE

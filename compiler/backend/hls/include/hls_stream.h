@@ -59,10 +59,10 @@ public:
 };
 #endif
 
-template <typename T, int DEPTH = 0> class stream;
+template <typename _AP_T, int _AP_DEPTH = 0> class stream;
 
-template <typename T> class stream<T, 0> {
-    std::deque<T> queue_;
+template <typename _AP_T> class stream<_AP_T, 0> {
+    std::deque<_AP_T> queue_;
     std::string name_;
 #ifdef HLS_STREAM_THREAD_SAFE
     bool awaited_ = false;
@@ -79,7 +79,7 @@ public:
                          (unsigned long)queue_.size());
     }
 #ifdef HLS_STREAM_THREAD_SAFE
-    void write(const T &value) {
+    void write(const _AP_T &value) {
         side_by_side &all = side_by_side::all();
         std::lock_guard<std::mutex> lock(all.mutex);
         queue_.push_back(value);
@@ -89,7 +89,7 @@ public:
             changed_.notify_one();
         }
     }
-    T read() {
+    _AP_T read() {
         side_by_side &all = side_by_side::all();
         std::unique_lock<std::mutex> lock(all.mutex);
         if (queue_.empty() && all.runs()) {
@@ -98,29 +98,29 @@ public:
             changed_.wait(lock, [this] { return !queue_.empty(); });
         }
 #else
-    void write(const T &value) { queue_.push_back(value); }
-    T read() {
+    void write(const _AP_T &value) { queue_.push_back(value); }
+    _AP_T read() {
 #endif
         if (queue_.empty()) {
             std::fprintf(stderr, "error: read from empty stream '%s'\n", name_.c_str());
             std::abort();
         }
-        T value = queue_.front();
+        _AP_T value = queue_.front();
         queue_.pop_front();
         return value;
     }
-    void read(T &value) { value = read(); }
+    void read(_AP_T &value) { value = read(); }
     bool empty() const { return queue_.empty(); }
     bool full() const { return false; }
     std::size_t size() const { return queue_.size(); }
-    stream &operator<<(const T &value) { write(value); return *this; }
-    stream &operator>>(T &value) { value = read(); return *this; }
+    stream &operator<<(const _AP_T &value) { write(value); return *this; }
+    stream &operator>>(_AP_T &value) { value = read(); return *this; }
 };
 
 // One that says its depth is one that does not, wherever it is passed on.
-template <typename T, int DEPTH> class stream : public stream<T, 0> {
+template <typename _AP_T, int _AP_DEPTH> class stream : public stream<_AP_T, 0> {
 public:
-    explicit stream(const char *name = "stream") : stream<T, 0>(name) {}
+    explicit stream(const char *name = "stream") : stream<_AP_T, 0>(name) {}
 };
 
 }  // namespace hls

@@ -15,7 +15,7 @@ template <typename Block> struct block_holder {
     block_holder() : data() {}
 };
 
-template <typename Block, int DEPTH = 2> class stream_of_blocks {
+template <typename Block, int _AP_DEPTH = 2> class stream_of_blocks {
     std::deque<block_holder<Block> > queue_;
     stream_of_blocks(const stream_of_blocks &);
     stream_of_blocks &operator=(const stream_of_blocks &);
@@ -42,7 +42,7 @@ template <typename Block> class write_lock {
     Block &block_;
 
 public:
-    template <int DEPTH> explicit write_lock(stream_of_blocks<Block, DEPTH> &channel) : block_(channel.push()) {}
+    template <int _AP_DEPTH> explicit write_lock(stream_of_blocks<Block, _AP_DEPTH> &channel) : block_(channel.push()) {}
     operator Block &() { return block_; }
 };
 
@@ -50,16 +50,16 @@ template <typename Block> class read_lock {
     Block &block_;
     void *channel_;
     void (*pop_)(void *);
-    template <int DEPTH> static void pop(void *channel) {
-        static_cast<stream_of_blocks<Block, DEPTH> *>(channel)->pop();
+    template <int _AP_DEPTH> static void pop(void *channel) {
+        static_cast<stream_of_blocks<Block, _AP_DEPTH> *>(channel)->pop();
     }
     read_lock(const read_lock &);
     read_lock &operator=(const read_lock &);
 
 public:
-    template <int DEPTH>
-    explicit read_lock(stream_of_blocks<Block, DEPTH> &channel)
-        : block_(channel.front()), channel_(&channel), pop_(&pop<DEPTH>) {}
+    template <int _AP_DEPTH>
+    explicit read_lock(stream_of_blocks<Block, _AP_DEPTH> &channel)
+        : block_(channel.front()), channel_(&channel), pop_(&pop<_AP_DEPTH>) {}
     ~read_lock() { pop_(channel_); }
     operator Block &() { return block_; }
 };
