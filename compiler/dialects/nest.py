@@ -44,7 +44,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.compiler.dialects.bindings import bindings_of
 from penstock.compiler.dialects.counts import LengthsAttr, SizesAttr
 from penstock.compiler.dialects.formats import MapFormat, Maps, NumberFormat, NumbersFormat, OneType
-from penstock.compiler.dialects.nest_attributes import ALWAYS, GuardAttr, Loop, LoopsAttr, Term
+from penstock.compiler.dialects.nest_attributes import ALWAYS, GuardAttr, Loop, LoopsAttr, Term, ends_of
 from penstock.compiler.dialects.nest_pick import PickOp
 from penstock.compiler.dialects.nest_stack import StackingAttr, StackOp
 from penstock.compiler.dialects.nest_within import WithinOp
@@ -366,7 +366,7 @@ def memory_word(memory: SSAValue) -> VectorType | None:
 
 
 def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequence[int]) -> None:
-    """Every access lies inside its memory wherever its guard holds; a corner grows with each counter."""
+    """Every access lies inside its memory wherever its guard holds."""
     if not isinstance(op, LoadOp | StoreOp):
         return
     shape = memory_shape(op.memory)
@@ -379,7 +379,7 @@ def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequenc
     if address.num_dims != len(trips) or not len(address.results) == len(shape) == len(lanes):
         raise VerifyException(f"nest {nest}: address {address} does not fit {len(trips)} loops and memory {shape}")
     low, high = op.when.ends(trips)
-    first, corner = address.eval(low, []), address.eval(high, [])
+    first, corner = ends_of(address, low, high)
     if min(first, default=0) < 0:
         raise VerifyException(f"nest {nest}: {op.name} begins at {min(first)} of memory {shape}; address {address}")
     for dim, (start, lane, size) in enumerate(zip(corner, lanes, shape, strict=True)):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xdsl.ir import Data
+from xdsl.ir.affine import AffineMap
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -167,3 +168,17 @@ class LoopsAttr(Data[tuple[Loop, ...]]):
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(", ".join(map(str, self.data)))
+
+
+def ends_of(address: AffineMap, low: Sequence[int], high: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The least and the largest that each result of an affine map is between two corners of the iterations."""
+    origin = [0] * len(low)
+    base = address.eval(origin, [])
+    least, most = list(base), list(base)
+    for d in range(len(low)):
+        step = address.eval([*origin[:d], 1, *origin[d + 1 :]], [])
+        for r, (one, start) in enumerate(zip(step, base, strict=True)):
+            by = one - start
+            first, last = (high[d], low[d]) if by < 0 else (low[d], high[d])
+            least[r], most[r] = least[r] + by * first, most[r] + by * last
+    return least, most

@@ -206,7 +206,7 @@ class AddressPlanner:
         bits = max(1, max(quotient.range[1], 0).bit_length())
         divided = factor & (factor - 1) != 0 and not self._keeps(quotient)
         # a pragma that unrolls by the number of banks gives one of them to each of its lanes, in one word
-        lanes = quotient.base if factor != self.counters[-1].unrolled else 0
+        lanes = 0 if self.counters and factor == self.counters[-1].unrolled else quotient.base
         return _Part(("within", factor, quotient.terms, lanes), level, bits, divided=divided)
 
     def _keeps(self, index: LinearForm) -> bool:

@@ -105,8 +105,7 @@ class Functions(PragmaWalk):
         """Close the operations since the last loop."""
         self.memories.close()
         if self.items is not None and any(
-            n.op in ("load", "store", "take", "put", "add", "mul", "div", "sub") or n.follow is not None
-            for n in self.graph.nodes
+            n.op not in ("const", "counter", "input", "phi", "dead") or n.follow is not None for n in self.graph.nodes
         ):
             self.items.append(Straight(self.graph, where(self.functions[self.calls[-1]][1]) if self.calls else ""))
         self._begin()

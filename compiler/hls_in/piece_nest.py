@@ -341,8 +341,6 @@ class PartWriter:
         found = [arg.linear for arg in index]
         if any(one is None or any(c not in self.part.at for c, _ in one.terms) for one in found):
             raise self._refused("an address that is not linear in the loops' counters", node)
-        if any(factor < 0 for one in found if one is not None for _, factor in one.terms):
-            raise self._refused("an address that falls while a loop counts up", node)
         return [one for one in found if one is not None]
 
     def _address(self, index: Sequence[LinearForm]) -> AffineMap:

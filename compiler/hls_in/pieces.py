@@ -143,8 +143,9 @@ def _in_turn(name: str, pieces: Sequence[Piece]) -> Piece:
 
 
 def _is_used(piece: Piece) -> bool:
-    """Whether it loads what others may use."""
-    return piece.name == "straight" and any(node.op == "load" for node in piece.nodes)
+    """Whether it loads or computes what others may use."""
+    plain = ("const", "counter", "input", "phi", "dead")
+    return piece.name == "straight" and any(node.op not in plain and node.linear is None for node in piece.nodes)
 
 
 def owners_of(tasks: list[tuple[str, list[Piece]]]) -> dict[KernelValue, PiecePart]:

@@ -144,7 +144,7 @@ class KernelWriter(KernelParts):
                 code="no-nests", what=f"the argument {name!r} is a stream", where=what.where,
                 limit="arguments are arrays and numbers", hint="analyse it for its cycles alone",
             )  # fmt: skip
-        element = self.element(what.kind, what.bits, getattr(what, "where", "") or name)
+        element = self.element(what.kind, what.bits, getattr(what, "where", "") or self.kernel.body_at)
         shape = what.dims if isinstance(what, KernelArray) else (1,)
         written = isinstance(what, KernelArray) and what in self.written
         kind = MemRefType(element, shape, memory_space=stream.ON_CHIP)
