@@ -100,6 +100,8 @@ class _Flattener:
         self.steps_of: dict[fact.NestValue, tuple[int, ...]] = {}
         self.bits_of: dict[fact.NestValue, int] = {}
         self.chained: dict[fact.NestValue, Cascade] = {}
+        self.added = {value for user in facts.statements for value in _added(user)}
+        """Values that go straight into a sum."""
 
     def run(self) -> list[FlatStep]:
         for statement in self.facts.statements:
@@ -221,7 +223,7 @@ class _Flattener:
         block = statement.body.block
         bits = [self._bits(v) for v in statement.inputs]
         stepped = [v in self.steps_of for v in statement.inputs]
-        added = any(_adds(user, statement.result) for user in self.facts.statements)
+        added = statement.result in self.added
         if not self.alike:
             return flatten_body(block, bits, stepped, self.operators, statement.result.lanes, added), 1
         key = (id(block), self.bound, added, pairing is None, *bits, *stepped)
@@ -275,13 +277,14 @@ class _Flattener:
         return type_bits(value.dtype) if bits is None else bits
 
 
-def _adds(user: fact.Statement, value: fact.NestValue) -> bool:
-    """Whether a value goes straight into a sum there."""
+def _added(user: fact.Statement) -> Iterator[fact.NestValue]:
+    """The values that go straight into a sum of a statement."""
     match user:
-        case fact.Reduce(summed, _, _, body):
-            return summed is value and first_op(body.block).name in ADDS
+        case fact.Reduce(summed, _, _, body) if first_op(body.block).name in ADDS:
+            yield summed
         case fact.Map(inputs, _, _, body):
-            arguments = [a for a, v in zip(body.block.args, inputs, strict=True) if v is value]
-            return any(use.operation.name in ADDS for a in arguments for use in a.uses)
+            for argument, value in zip(body.block.args, inputs, strict=True):
+                if any(use.operation.name in ADDS for use in argument.uses):
+                    yield value
         case _:
-            return False
+            return
