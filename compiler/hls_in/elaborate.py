@@ -251,18 +251,14 @@ class Elaborator(Nests):
     def _leaves(self, tree: Tree) -> None:
         """A loop around others that break leaves: its cycles are those of a run that goes on."""
         self.beyond.append((where(tree[1]), "a loop around others that break leaves"))
-        self._noted("loops around others that break leaves go round to their end")
+        self._says("loops around others that break leaves go round to their end")
 
     def _perhaps(self, tree: Tree) -> None:
         """A loop under a condition: its cycles are counted, as in the longest run."""
         if all(any(True for _ in loops_in(branch)) for branch in tree[3:5]):
             raise unsupported(tree[1], "loops in both branches of a condition", "put the condition inside one loop")
         self.beyond.append((where(tree[1]), "a loop under a condition"))
-        self._noted("loops under conditions are counted as if these always held")
-
-    def _noted(self, note: str) -> None:
-        if note not in self.notes:
-            self.notes.append(note)
+        self._says("loops under conditions are counted as if these always held")
 
     def _if(self, tree: Tree) -> None:
         condition = self.truth(self.value(tree[2]))

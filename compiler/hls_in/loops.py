@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.compiler.hls_in.bindings import unsupported
-from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.graph import KernelValue, LinearForm
 from penstock.compiler.hls_in.pragmas import Pragma
 from penstock.compiler.hls_in.syntax import UNBOUNDED, Tree
 
@@ -43,6 +43,8 @@ class Head:
     """It starts at a value that is no constant; `first` is 0 then."""
     begin: KernelValue | None = None
     """That value."""
+    span: LinearForm | None = None
+    """What lies between its ends, where counters of loops around decide it: for (j = 0; j < i; j++)."""
     shift: int = 0
     """By how many bits the variable moves up a turn (down, if below 0); `step` is 0 then."""
 
@@ -53,8 +55,12 @@ class Head:
         return self.first + turn * self.step
 
 
-def head_of(tree: Tree, constant: Callable[[Tree], int | None], said: int | None = None) -> Head:
-    """A loop's head, if its bounds are constants where it stands, or a pragma has `said` how often it goes round."""
+def head_of(
+    tree: Tree, constant: Callable[[Tree], int | None], said: int | None = None,
+    linear: Callable[[Tree], LinearForm | None] | None = None,
+) -> Head:  # fmt: skip
+    """A loop's head, if its bounds are constants where it stands or follow from counters (`linear`), or a pragma has
+    `said` how often it goes round."""
     _, place, start, condition, step, _, _ = tree
     variable, declared, first_tree = start_of(start, place)
     first = constant(first_tree)
@@ -75,6 +81,11 @@ def head_of(tree: Tree, constant: Callable[[Tree], int | None], said: int | None
             raise unsupported(place, f"a loop that does not compare its own variable {variable!r}", _LOOPS)
     bound = constant(right)
     by = _step(step, variable, constant)
+    if (bound is None or first is None) and by and linear is not None:
+        span = _span(linear(first_tree), linear(right), sign, by)
+        if span is not None:
+            most = max(0, -(-span.range[1] // abs(by)))
+            return Head(variable, declared, first or 0, by, most, told=True, open=first is None, span=span)
     if (bound is None or first is None) and said is not None and by:
         return Head(variable, declared, first or 0, by, said, told=True, open=first is None)
     if by is None and first is not None and bound is not None:
@@ -92,6 +103,14 @@ def head_of(tree: Tree, constant: Callable[[Tree], int | None], said: int | None
             place, f"a loop over {variable!r} that steps away from its bound", "let it step towards the bound"
         )
     return Head(variable, declared, first, by, max(0, -(-span // abs(by))))
+
+
+def _span(first: LinearForm | None, bound: LinearForm | None, sign: str, by: int) -> LinearForm | None:
+    """What a loop's variable has to go, if it goes towards its bound."""
+    if first is None or bound is None or sign == "!=" or (sign in ("<", "<=")) != (by > 0):
+        return None
+    span = bound.plus(first, -1) if by > 0 else first.plus(bound, -1)
+    return span.plus(LinearForm(1)) if sign in ("<=", ">=") else span
 
 
 def start_of(start: Tree, place: list[Any]) -> tuple[str, bool, Tree]:

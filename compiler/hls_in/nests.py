@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from penstock.compiler.hls_in.bindings import NameScope, Slot, StreamView, kind_of, unsupported, where
 from penstock.compiler.hls_in.functions import COPIES, Functions
-from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.graph import KernelValue, LinearForm
 from penstock.compiler.hls_in.loops import LOCK, MOST_UNROLLED, NAMING, Head, head_of, start_of
 from penstock.compiler.hls_in.parsing import shown
 from penstock.compiler.hls_in.pragmas import Pragma
-from penstock.compiler.hls_in.records import Again, CarriedVariable, Pipeline, Region
+from penstock.compiler.hls_in.records import Again, CarriedVariable, Pipeline, Region, Span
 from penstock.compiler.hls_in.storage import Counter
 from penstock.compiler.hls_in.syntax import (
     LEFT,
@@ -44,16 +44,26 @@ class Nests(Functions):
     def _head(self, tree: Tree) -> Head:
         said = self.asked(tree[5], "loop_tripcount")
         often = (said.number(key, self.constants()) for key in ("max", "avg", "min")) if said is not None else ()
-        head = head_of(tree, self._constant, next((most for most in often if most is not None), None))
+        most = next((most for most in often if most is not None), None)
+        head = head_of(tree, self._constant, most, self._linear_of if self.items is not None else None)
         if head.open:
             head = replace(head, begin=self.value(start_of(tree[2], tree[1])[2]))
-        if head.told:
+        if head.span is not None:
+            self._says("loops whose bounds follow from loops around them are counted turn by turn")
+            self.beyond.append((where(tree[1]), f"a loop over {head.variable!r} whose bound follows from other loops"))
+        elif head.told:
             note = "loops whose bounds data decide go round as often as LOOP_TRIPCOUNT says at most"
-            if note not in self.notes:
-                self.notes.append(note)
+            self._says(note)
             what = f"loop over {head.variable!r}" if head.variable.isidentifier() else "while loop"
             self.beyond.append((where(tree[1]), f"a {what} that data end"))
         return head
+
+    def _linear_of(self, tree: Tree) -> LinearForm | None:
+        return self.value(tree).linear
+
+    def _says(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
 
     def loop_of(self, tree: Tree, label: str) -> None:
         head = self._head(tree)
@@ -191,7 +201,8 @@ class Nests(Functions):
             self.in_turns += 1
             body = self.region(walk)
             self.in_turns -= 1
-        return Again(name, counter, body, where(tree[1]), dataflow is not None, assigned)
+        span = Span(head.span, abs(head.step)) if head.span is not None else None
+        return Again(name, counter, body, where(tree[1]), dataflow is not None, span, assigned)
 
     def _scaled(self, counter: Counter, head: Head) -> KernelValue:
         if head.shift:
@@ -236,6 +247,8 @@ class Nests(Functions):
             "_".join(names), counters, self.graph, target or 1, asked is not None, where(chain[0][1]), chain[-1][1][1],
             sunk=self.sunk, directive=shown(asked.where) if asked is not None else "", apart=self.apart,
             flushes=asked is not None and asked.flushes,
+            spans={c: Span(h.span, abs(h.step * factor) if c is counters[-1] else abs(h.step))
+                   for c, h in zip(counters, heads, strict=True) if h.span is not None},
         )  # fmt: skip
         self.sunk = outside
         self.graph, self.memories, self.items, self.path = graph, memories, items, path

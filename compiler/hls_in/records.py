@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
+from penstock.compiler.hls_in.graph import KernelValue, LinearForm, ValueGraph
 from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream
+
+
+@dataclass(frozen=True)
+class Span:
+    """What a loop's variable has to go where loops around decide it, and by how much it goes on."""
+
+    form: LinearForm
+    by: int
+
+    def turns(self, at: Mapping[Counter, int], most: int) -> int:
+        """How often it goes round where those loops stand; of a counter that is not known, in the mean."""
+        twice = 2 * self.form.base + sum(f * (2 * at[c] if c in at else c.trip - 1) for c, f in self.form.terms)
+        return min(most, max(0, -(-twice // (2 * self.by))))
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,8 @@ class Pipeline:
     """What has entered is asked to go on while the next iteration waits for input."""
     apart: dict[KernelArray, int] = field(default_factory=dict[KernelArray, int])
     """As `KernelArray.apart`, where a pragma in the nest says so."""
+    spans: dict[Counter, Span] = field(default_factory=dict[Counter, Span])
+    """Of loops that do not go round equally often each time."""
 
     @property
     def iterations(self) -> int:
@@ -64,6 +79,7 @@ class Again:
     body: list[Region]
     where: str
     dataflow: bool = False
+    span: Span | None = None
     assigned: tuple[str, ...] = ()
     """Variables from outside that its iterations assign."""
 

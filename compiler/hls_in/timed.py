@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Count
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from penstock.compiler.errors import PenstockError
@@ -27,7 +27,7 @@ from penstock.compiler.hls_in.records import (
     graphs,
 )
 from penstock.compiler.hls_in.schedule import ScheduledPipeline, schedule
-from penstock.compiler.hls_in.storage import KernelArray, KernelStream
+from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream
 from penstock.compiler.simulator import (
     Channel,
     ChannelAccess,
@@ -40,6 +40,9 @@ from penstock.compiler.simulator import (
 )  # fmt: skip
 
 MOST_PHASES = 4000
+MOST_TURNS = 4096
+"""Of a loop whose turns are looked at one by one."""
+At = Mapping[Counter, int]
 _LEAST_STRAIGHT = 4
 """Operations outside of loops that take fewer cycles than this pass while the control goes from loop to loop."""
 
@@ -149,33 +152,37 @@ class RegionTiming:
     def _item(self, item: Region, owner: str) -> Phase | Repeat | Network:
         if isinstance(item, (Pipeline, Straight)):
             return self.phase(item, owner)
-        if isinstance(item, Again):
+        if isinstance(item, Again) and not varies(item):
             phases = tuple(self._phases(item.body, owner))
             return Repeat(item.counter.trip, self._around(phases), phases)
         if isinstance(item, DataflowRegion):
             return self._network(item)
-        return Phase((1,), 1, self._cycles(item, owner), name=item.name)
+        return Phase((1,), 1, self._cycles(item, owner) - isinstance(item, Again), name=item.name)
 
-    def _phases(self, items: list[Region], owner: str) -> Iterator[Phase]:
+    def _phases(self, items: list[Region], owner: str, at: At | None = None) -> Iterator[Phase]:
         for item, own in _inlined(items, owner):
             if isinstance(item, Straight) and not self._long(item):
                 continue
             if isinstance(item, (Pipeline, Straight)):
-                yield self.phase(item, own)
+                yield self.phase(item, own, at=at)
             else:
-                yield Phase((1,), 1, self._cycles(item, own), name=item.name)
+                yield Phase((1,), 1, self._cycles(item, own, at), name=item.name)
 
-    def _cycles(self, item: Region, owner: str) -> int:
-        """Cycles of a loop inside a loop that is not pipelined."""
+    def _cycles(self, item: Region, owner: str, at: At | None = None) -> int:
+        """Cycles of a loop inside a loop that is not pipelined; `at` is where loops around stand."""
         if isinstance(item, Again):
-            phases = tuple(self._phases(item.body, owner))
-            return item.counter.trip * (self._around(phases) - 2 * len(phases)) + 1
+            turns = item.counter.trip if item.span is None else item.span.turns(at or {}, item.counter.trip)
+            if not varies(item, inside=True) or turns > MOST_TURNS:
+                phases = tuple(self._phases(item.body, owner, at))
+                return turns * (self._around(phases) - 2 * len(phases)) + 1
+            each = (tuple(self._phases(item.body, owner, {**(at or {}), item.counter: k})) for k in range(turns))
+            return sum(self._around(phases) - 2 * len(phases) for phases in each) + 1
         if isinstance(item, DataflowRegion):
-            lengths = [sum(p.length + 2 for p in self._phases(task.body, task.name)) for task in item.tasks]
+            lengths = [sum(p.length + 2 for p in self._phases(task.body, task.name, at)) for task in item.tasks]
             return max(lengths, default=0) + 2
         if isinstance(item, Called):
-            return sum(self._cycles(i, item.name) + 2 for i in item.body)
-        return self.phase(item, owner).length
+            return sum(self._cycles(i, item.name, at) + 2 for i in item.body)
+        return self.phase(item, owner, at=at).length
 
     @staticmethod
     def _around(phases: tuple[Phase, ...]) -> int:
@@ -183,11 +190,16 @@ class RegionTiming:
         go on to the next, and three of the loop itself."""
         return sum(phase.length + 1 for phase in phases) + len(phases) + 3
 
-    def phase(self, item: Pipeline | Straight, owner: str, accesses: tuple[ChannelAccess, ...] = ()) -> Phase:
+    def phase(
+        self, item: Pipeline | Straight, owner: str, accesses: tuple[ChannelAccess, ...] = (), at: At | None = None
+    ) -> Phase:  # fmt: skip
         found = self.scheduled(item, owner)
         if isinstance(item, Straight):
             return Phase((1,), 1, found.depth, accesses, name="straight")
-        trips = tuple(c.trip for c in item.counters) or (1,)
+        turns = {c: span.turns(at or {}, c.trip) for c, span in item.spans.items()}
+        if 0 in turns.values():
+            return Phase((1,), 1, 1, name=item.name)
+        trips = tuple(turns.get(c, c.trip) for c in item.counters) or (1,)
         return Phase(trips, found.ii, found.depth, accesses, item.name, found.flushes)
 
     # tasks at the same time
@@ -272,6 +284,17 @@ class RegionTiming:
                         what=f"the stream {name!r} is {what} by {len(ends[op]) or 'no'} tasks",
                         where=streams.where, hint="give every stream one task that writes and one that reads it",
                     )  # fmt: skip
+
+
+def varies(item: Region, inside: bool = False) -> bool:
+    """Whether loops of a loop do not go round equally often each time; `inside`: not asking for itself."""
+    if isinstance(item, Pipeline):
+        return bool(item.spans)
+    if isinstance(item, Again) and item.span is not None and not inside:
+        return True
+    if isinstance(item, DataflowRegion):
+        return any(varies(part) for task in item.tasks for part in task.body)
+    return not isinstance(item, Straight) and any(varies(part) for part in item.body)
 
 
 def flattened(flow: DataflowRegion) -> list[KernelTask]:
