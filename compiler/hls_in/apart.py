@@ -11,7 +11,16 @@ from dataclasses import replace
 from typing import TypeVar
 
 from penstock.compiler.hls_in.graph import KernelValue
-from penstock.compiler.hls_in.records import Again, Called, DataflowRegion, Pipeline, ReadKernel, Region, graphs
+from penstock.compiler.hls_in.records import (
+    Again,
+    Called,
+    DataflowRegion,
+    Either,
+    Pipeline,
+    ReadKernel,
+    Region,
+    graphs,
+)
 from penstock.compiler.hls_in.storage import KernelArray
 
 _ACCESSES = ("load", "store")
@@ -71,5 +80,5 @@ def _regions(items: list[Region]) -> Iterable[DataflowRegion]:
             yield item
             for task in item.tasks:
                 yield from _regions(task.body)
-        elif isinstance(item, (Again, Called)):
+        elif isinstance(item, (Again, Called, Either)):
             yield from _regions(item.body)

@@ -19,7 +19,7 @@ from penstock.compiler.hls_in.bindings import (
     where,
 )
 from penstock.compiler.hls_in.directives import Directed
-from penstock.compiler.hls_in.functions import Abandon
+from penstock.compiler.hls_in.functions import COPIES, Abandon
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.leaving import Leaving
 from penstock.compiler.hls_in.loops import NAMING
@@ -27,9 +27,9 @@ from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.nests import Nests
 from penstock.compiler.hls_in.parsing import Unit, parse
 from penstock.compiler.hls_in.pragmas import PlacedPragmas, Pragma, pragmas_of
-from penstock.compiler.hls_in.records import ReadKernel, Region, graphs
+from penstock.compiler.hls_in.records import Either, ReadKernel, Region, graphs
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
-from penstock.compiler.hls_in.syntax import Tree, loops_in, number_loops, statements_of
+from penstock.compiler.hls_in.syntax import Tree, calls_in, loops_in, number_loops, statements_of
 
 MOST_NODES = 60_000
 SECONDS = 60
@@ -251,14 +251,13 @@ class Elaborator(Nests):
     def _leaves(self, tree: Tree) -> None:
         """A loop around others that break leaves: its cycles are those of a run that goes on."""
         self.beyond.append((where(tree[1]), "a loop around others that break leaves"))
-        self._says("loops around others that break leaves go round to their end")
+        self.says("loops around others that break leaves go round to their end")
 
-    def _perhaps(self, tree: Tree) -> None:
+    def _perhaps(self, tree: Tree, either: bool) -> None:
         """A loop under a condition: its cycles are counted, as in the longest run."""
-        if all(any(True for _ in loops_in(branch)) for branch in tree[3:5]):
-            raise unsupported(tree[1], "loops in both branches of a condition", "put the condition inside one loop")
         self.beyond.append((where(tree[1]), "a loop under a condition"))
-        self._says("loops under conditions are counted as if these always held")
+        longest = "of two branches with loops the longer one is counted"
+        self.says(longest if either else "loops under conditions are counted as if these always held")
 
     def _if(self, tree: Tree) -> None:
         condition = self.truth(self.value(tree[2]))
@@ -266,13 +265,39 @@ class Elaborator(Nests):
             self._each_branch(tree, condition)
 
     def _each_branch(self, tree: Tree, condition: KernelValue) -> None:
+        found: list[list[Region]] = []
+        apart = not condition.constant and self.items is not None and all(map(self._stays, tree[3:5]))
         for second, (branch, taken) in enumerate(((tree[3], condition), (tree[4], self.graph.negate(condition)))):
             if branch is None or (taken.constant and not taken.value):
                 continue
-            if not taken.constant and self.items is not None and any(True for _ in loops_in(branch)):
-                self._perhaps(tree)
+            if not taken.constant and self.items is not None and self._stays(branch):
+                self._perhaps(tree, apart)
             with self.under(None if taken.constant else taken):
                 self.in_branch(bool(second))
-                self.statement(branch)
+                if apart:
+                    found.append(self._own_items(branch))
+                else:
+                    self.statement(branch)
             if taken.constant:
                 break
+        if apart and self.items is not None:
+            self.items.append(Either((found[0], found[1]), where(tree[1])))
+
+    def _stays(self, branch: Tree | None) -> bool:
+        """Whether a branch has loops, or calls what has."""
+        if branch is None:
+            return False
+        called = (self.functions[name] for name in calls_in(branch) if name in self.functions)
+        return (
+            any(True for _ in loops_in(branch)) or any(map(self.has_loops, called))
+            or any(name in COPIES for name in calls_in(branch))
+        )  # fmt: skip
+
+    def _own_items(self, branch: Tree) -> list[Region]:
+        """What becomes of a branch, apart from what stands before it."""
+        self.settle()
+        around, self.items = self.items, list[Region]()
+        self.statement(branch)
+        self.settle()
+        found, self.items = self.items, around
+        return found

@@ -93,7 +93,7 @@ class Functions(PragmaWalk):
         self.items = found = list[Region]()
         self._begin()
         walk()
-        self._settle()
+        self.settle()
         self.graph, self.memories, self.items = graph, memories, items
         return found
 
@@ -101,7 +101,7 @@ class Functions(PragmaWalk):
         self.graph = ValueGraph()
         self.memories = Memories(self.graph, whole=self.rolled)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Close the operations since the last loop."""
         self.memories.close()
         if self.items is not None and any(
@@ -183,13 +183,17 @@ class Functions(PragmaWalk):
             self.called_before += 1
             self.instance, self.at_once = (*instance, self.called_before), False
         stays = (
-            self.items is not None and self._has_loops(function) and not pragma(self.pragmas.of(function[6]), "inline")
+            self.items is not None and self.has_loops(function) and not pragma(self.pragmas.of(function[6]), "inline")
         )
         if stays:
             for slot in bindings.values():
                 if isinstance(slot, Slot) and slot.value is not None and slot.value.constant and slot.kind != "int":
                     slot.value = replace(slot.value, given=True)
-            self._settle()
+            if self.path is not None:
+                self.beyond.append((where(place), f"the loops of {name!r} under a condition"))
+                if not self.branches:
+                    self.says("loops under conditions are counted as if these always held")
+            self.settle()
             self.loop_numbers |= number_loops(function[6])
             self.path = None
             body = self.function_body(function)
@@ -215,8 +219,10 @@ class Functions(PragmaWalk):
         found = assigned_in(tree, heads)
         for call in all_calls_in(tree):
             function = self.functions.get(call[2])
-            changes = self._changes(function) if function is not None else ()
-            for (parameter, type_, _), argument in zip(function[3] if function is not None else (), call[3], strict=False):
+            if function is None:
+                continue
+            changes = self._changes(function)
+            for (parameter, type_, _), argument in zip(function[3], call[3], strict=False):
                 if parameter in changes and type_[0] in ("reference", "pointer"):
                     name = next(names_in(argument), None)
                     if name is not None:
@@ -230,6 +236,10 @@ class Functions(PragmaWalk):
             self.changes[function[2]] = {}  # of a recursion
             known = self.changes[function[2]] = self.changed_in(function[6])
         return known
+
+    def says(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
 
     def _outermost(self) -> NameScope:
         scope = self.scope
@@ -246,7 +256,7 @@ class Functions(PragmaWalk):
             target = target[0]
         return WordView(target[0].array, target[1]) if isinstance(target, tuple) else target
 
-    def _has_loops(self, function: Tree, depth: int = 0) -> bool:
+    def has_loops(self, function: Tree, depth: int = 0) -> bool:
         if depth > 32:
             return False
         for loop in loops_in(function[6]):
@@ -255,7 +265,7 @@ class Functions(PragmaWalk):
                 return True
         called = list(calls_in(function[6]))
         others = [self.functions[name] for name in called if name in self.functions]
-        return any(name in COPIES for name in called) or any(self._has_loops(other, depth + 1) for other in others)
+        return any(name in COPIES for name in called) or any(self.has_loops(other, depth + 1) for other in others)
 
     @abstractmethod
     def loop_of(self, tree: Tree, label: str) -> None: ...

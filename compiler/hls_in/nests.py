@@ -20,6 +20,7 @@ from penstock.compiler.hls_in.syntax import (
     calls_in,
     declared_in,
     indexed_in,
+    is_flag,
     loops_in,
     may_leave,
     names_in,
@@ -49,21 +50,17 @@ class Nests(Functions):
         if head.open:
             head = replace(head, begin=self.value(start_of(tree[2], tree[1])[2]))
         if head.span is not None:
-            self._says("loops whose bounds follow from loops around them are counted turn by turn")
+            self.says("loops whose bounds follow from loops around them are counted turn by turn")
             self.beyond.append((where(tree[1]), f"a loop over {head.variable!r} whose bound follows from other loops"))
         elif head.told:
             note = "loops whose bounds data decide go round as often as LOOP_TRIPCOUNT says at most"
-            self._says(note)
+            self.says(note)
             what = f"loop over {head.variable!r}" if head.variable.isidentifier() else "while loop"
             self.beyond.append((where(tree[1]), f"a {what} that data end"))
         return head
 
     def _linear_of(self, tree: Tree) -> LinearForm | None:
         return self.value(tree).linear
-
-    def _says(self, note: str) -> None:
-        if note not in self.notes:
-            self.notes.append(note)
 
     def loop_of(self, tree: Tree, label: str) -> None:
         head = self._head(tree)
@@ -78,7 +75,7 @@ class Nests(Functions):
         if whole or head.trip <= 1 or self._chooses_streams(tree):
             self._unrolled(tree, head)
             return
-        self._settle()
+        self.settle()
         with self.in_a_loop(tree):
             item = self._loop(tree, label)
         assert self.items is not None
@@ -147,7 +144,7 @@ class Nests(Functions):
                 return self._pipeline(chain, names, asked)
             staying = self._staying(body)
             calls = [
-                c for c in calls_in(body) if c in COPIES or (c in self.functions and self._has_loops(self.functions[c]))
+                c for c in calls_in(body) if c in COPIES or (c in self.functions and self.has_loops(self.functions[c]))
             ]
             if not staying and not calls:
                 return self._pipeline(chain, names, None)
@@ -186,8 +183,13 @@ class Nests(Functions):
         names = (name for name in self.changed_in(tree[5], heads=False) if name != own)
         assigned = tuple(name for name in names if isinstance(self.scope.find(name), Slot))
 
+        flags = [self.scope.find(name) for name in assigned if is_flag(name, tree[5])]
+
         def walk() -> None:
             scaled = self._scaled(counter, head)
+            for slot in flags:
+                if isinstance(slot, Slot):
+                    slot.value = self.graph.fresh("input", slot.kind, slot.bits, slot.signed)
             self._bound(head, scaled, lambda: self.block(tree[5]) if tree[5][0] == "block" else self.statement(tree[5]))
 
         if dataflow:

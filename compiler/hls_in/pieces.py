@@ -15,6 +15,7 @@ from penstock.compiler.hls_in.records import (
     Called,
     CarriedVariable,
     DataflowRegion,
+    Either,
     Pipeline,
     ReadKernel,
     Region,
@@ -82,7 +83,7 @@ def tasks_of(kernel: ReadKernel) -> list[tuple[str, list[Piece]]]:
 
 def _opened(items: Sequence[Region]) -> Iterator[Pipeline | Straight | Again | DataflowRegion]:
     for item in items:
-        if isinstance(item, Called):
+        if isinstance(item, (Called, Either)):  # kernels with branches of loops are refused before
             yield from _opened(item.body)
         else:
             yield item

@@ -94,6 +94,19 @@ class Called:
 
 
 @dataclass(eq=False)
+class Either:
+    """Two branches with loops, of which data decide which one runs."""
+
+    branches: tuple[list[Region], list[Region]]
+    where: str
+    name: str = "if"
+
+    @property
+    def body(self) -> list[Region]:
+        return [item for branch in self.branches for item in branch]
+
+
+@dataclass(eq=False)
 class KernelTask:
     name: str
     body: list[Region]
@@ -109,7 +122,7 @@ class DataflowRegion:
     where: str
 
 
-Region = Pipeline | Straight | Again | Called | DataflowRegion
+Region = Pipeline | Straight | Again | Called | DataflowRegion | Either
 
 
 def graphs(items: list[Region]) -> Iterator[Pipeline | Straight]:

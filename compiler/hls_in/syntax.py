@@ -72,6 +72,21 @@ def assigned_in(tree: Tree, heads: bool = True) -> dict[str, Tree]:
     return found
 
 
+def is_flag(name: str, tree: Tree) -> bool:
+    """Whether all that a statement does to a variable is setting it to constants: what it is then, data decide."""
+    if len(tree) == 6 and tree[0] == "binary" and _assigns(tree[2]):
+        found: dict[str, Tree] = {}
+        _target_name(tree[3], found)
+        value = tree[4]
+        while value[0] == "cast":
+            value = value[3]
+        if name in found and (tree[2] != "=" or value[0] != "literal"):
+            return False
+    elif len(tree) == 5 and tree[0] == "unary" and tree[2] in _STEPS and name in names_in(tree[3]):
+        return False
+    return all(is_flag(name, child) for child in tree if is_tree(child))
+
+
 def _target_name(tree: Tree, found: dict[str, Tree]) -> None:
     while tree[0] == "cast":
         tree = tree[3]

@@ -19,6 +19,7 @@ from penstock.compiler.hls_in.records import (
     Again,
     Called,
     DataflowRegion,
+    Either,
     KernelTask,
     Pipeline,
     ReadKernel,
@@ -180,6 +181,9 @@ class RegionTiming:
         if isinstance(item, DataflowRegion):
             lengths = [sum(p.length + 2 for p in self._phases(task.body, task.name, at)) for task in item.tasks]
             return max(lengths, default=0) + 2
+        if isinstance(item, Either):  # the longer one
+            lengths = [sum(p.length + 2 for p in self._phases(branch, owner, at)) for branch in item.branches]
+            return max(lengths)
         if isinstance(item, Called):
             return sum(self._cycles(i, item.name, at) + 2 for i in item.body)
         return self.phase(item, owner, at=at).length
@@ -260,6 +264,12 @@ class RegionTiming:
             elif isinstance(item, DataflowRegion):
                 for task in item.tasks:
                     yield from self._runs(task.body, task.name)
+            elif isinstance(item, Either) and any(isinstance(t, KernelStream) or t.blocks for t in touched(item)):
+                raise PenstockError(
+                    code="unsupported-source", where=item.where,
+                    what="a stream that loops in branches of a condition read or write is not supported",
+                    hint="put the condition inside one loop",
+                )  # fmt: skip
             else:
                 yield item
 

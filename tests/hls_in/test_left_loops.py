@@ -12,7 +12,14 @@ from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.records import Pipeline
 from penstock.compiler.hls_in.schedule import ScheduledPipeline
 from penstock.compiler.hls_in.timed import time_kernel
+from penstock.compiler.simulator import VITIS, simulate
 from penstock.profiling.kernels.values import check_values
+
+
+def _cycles(path: Path) -> int:
+    latency = simulate(time_kernel(read_kernel(path, "top"), delays_for(300)).design, VITIS).latency
+    assert latency is not None
+    return latency
 
 LEFT = """
 void top(const int a[32], int o[8], int p[32]) {
@@ -206,9 +213,37 @@ void top(const int begin[33], const int edge[128], int level[32]) {
     assert "loops under conditions are counted as if these always held" in read_kernel(path, "top").notes
     with pytest.raises(PenstockError, match="a loop under a condition"):
         check_values(path, "top")
-    path = _write(
-        tmp_path, text.replace("    }\n  }\n}", "    } else for (int k = 0; k < 4; k++) level[k] = 0;\n  }\n}")
-    )
-    with pytest.raises(PenstockError, match="loops in both branches of a condition") as raised:
-        read_kernel(path, "top")
-    assert raised.value.where == "kernel.cpp:4:5"
+    turns = [
+        _cycles(_write(tmp_path, text.replace(
+            "    }\n  }\n}", f"    }} else for (int k = 0; k < {n}; k++) level[k] = 0;\n  }}\n}}"
+        ))) for n in (3, 4, 20)
+    ]  # fmt: skip
+    assert turns[0] == turns[1] < turns[2]
+    assert "of two branches with loops the longer one is counted" in read_kernel(path, "top").notes
+
+
+def test_a_function_with_loops_under_a_condition_has_no_values(tmp_path: Path) -> None:
+    path = _write(tmp_path, """static void fill(int o[8], int v) { for (int i = 0; i < 8; i++) o[i] = v; }
+    void top(const int a[2], int o[8]) {
+      fill(o, 1);
+      if (a[0] > 100) fill(o, 2);
+      o[0] = a[1] > 100 ? 3 : 4;
+    }""")  # fmt: skip
+    assert "loops under conditions are counted as if these always held" in read_kernel(path, "top").notes
+    with pytest.raises(PenstockError, match="a loop under a condition") as refused:
+        check_values(path, "top")
+    assert refused.value.where == "kernel.cpp:4:7"
+
+
+def test_a_flag_that_a_loop_sets_chooses_anew_in_each_turn(tmp_path: Path) -> None:
+    text = """static void copy(const int a[8], int o[8]) { for (int i = 0; i < 8; i++) o[i] = a[i]; }
+    static void slow(const int a[8], int o[8]) { for (int i = 0; i < 8; i++) o[i] = a[i] / (a[0] | 1); }
+    void top(int a[8], int o[8]) {
+      int turned = 0;
+      for (int t = 0; t < 4; t++) {
+        if (turned == 0) { copy(a, o); turned = 1; }
+        else { %s(o, a); turned = 0; }
+      }
+    }"""
+    fast, long = (_cycles(_write(tmp_path, text % name)) for name in ("copy", "slow"))
+    assert long > fast
