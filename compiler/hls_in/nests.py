@@ -343,7 +343,8 @@ class Nests(Functions):
             with self.under(condition):
                 self.statements([statement])
             if first:
-                self._stand_still({*(name for name, _ in declared_in(statement)), *self.changed_in(statement)} - {*changed})
+                own = {*(name for name, _ in declared_in(statement)), *self.changed_in(statement)}
+                self._stand_still(own - {*changed})
         for p in pragmas:
             if p.kind in NAMING:
                 with self.mistakes.noted():

@@ -56,7 +56,9 @@ class IntegerReader(StatementReader):
             return ["cast", place, type_, value]
         if sign in ("set", "clear", "invert") and len(given) == 1:
             bit = ["bits", place, value, given[0], given[0]]
-            to = ["unary", place, "!", bit, _BOOL] if sign == "invert" else ["literal", place, int(sign == "set"), _BOOL]
+            to = ["literal", place, int(sign == "set"), _BOOL]
+            if sign == "invert":
+                to = ["unary", place, "!", bit, _BOOL]
             return ["binary", place, "=", bit, to, _BOOL]
         if not operator and not given and (found := self._of_all_bits(place, sign, value, owner)) is not None:
             return found

@@ -49,7 +49,9 @@ class MethodReader(RecordReader):
     def given_place(self, cursor: ClangCursor) -> Ref | None:
         """What a method names that does nothing but give a reference: `T &at(int i) { return data[i]; }`."""
         target = cursor.referenced
-        if target is None or target.kind != CursorKind.CXX_METHOD or target.is_static_method() or not self.written(target):
+        if target is None or target.kind != CursorKind.CXX_METHOD or target.is_static_method():
+            return None
+        if not self.written(target):
             return None
         if target.result_type.get_canonical().kind != TypeKind.LVALUEREFERENCE:
             return None

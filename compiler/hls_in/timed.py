@@ -123,8 +123,15 @@ class RegionTiming:
                 raise
             raise PenstockError(
                 code="unsupported-source", what=f"there are {error.what} of {self.delays.library.version}",
-                where=item.where or self.kernel.body_at, limit=error.limit, hint="compute it in floats or integers",
+                where=item.where or self.kernel.body_at, limit=error.limit, hint=self._instead(error.what),
             ) from error  # fmt: skip
+
+    def _instead(self, what: str) -> str:
+        """What to write for an operator without figures."""
+        known = sorted({op for row in self.delays.library.operators for op in row.ops if op.startswith("math.")})
+        if not any(f"for {op} on" in what for op in known) and "for math." in what:
+            return "look it up in a table, or write it with " + ", ".join(op.removeprefix("math.") for op in known)
+        return "compute it in floats or integers"
 
     def _long(self, item: Straight) -> bool:
         return (

@@ -153,6 +153,9 @@ def _interval(result: Simulation, timed: Timed) -> int | None:
     if result.deadlock is not None:
         return None
     if not isinstance(timed.design, Network):
+        only = timed.kernel.body[0] if len(timed.kernel.body) == 1 else None
+        if isinstance(only, Pipeline) and not only.counters:  # a function that is a pipeline: a run is an iteration
+            return timed.schedules[only].ii
         return result.latency + 1
     return simulate(timed.design, VITIS, frames=2).interval
 

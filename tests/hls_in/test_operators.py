@@ -64,3 +64,14 @@ void top(const double a[64], double b[64]) {
     with pytest.raises(PenstockError) as raised:
         time_kernel(read_kernel(path, "top"), delays_for(300))
     assert (raised.value.code, raised.value.where.split(":")[0]) == ("unsupported-source", "kernel.cpp")
+
+
+def test_a_function_without_figures_is_refused_with_those_that_have_some(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""#include <hls_math.h>
+    void top(const float a[8], float o[8]) { for (int i = 0; i < 8; i++) o[i] = hls::cosf(a[i]); }""")
+    with pytest.raises(PenstockError, match="no figures for math.cos") as refused:
+        time_kernel(read_kernel(path, "top"), delays_for(300))
+    assert refused.value.where.startswith("kernel.cpp:2:")
+    assert "look it up in a table, or write it with" in refused.value.hint
+    assert "exp, " in refused.value.hint

@@ -9,6 +9,7 @@ import pytest
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.to_nests import nests_of_kernel
+from penstock.profiling.kernels.analysis import analyse_kernel
 from penstock.profiling.kernels.values import check_values
 
 SORT = """
@@ -38,6 +39,15 @@ def test_what_a_pipelined_function_leaves_in_registers_is_seen_outside(tmp_path:
     check = check_values(path, "top")
     assert check.equal
     assert all(level.compared == 8 for level in check.levels)
+
+
+def test_a_pipelined_function_begins_a_run_every_ii_cycles(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(SORT)
+    analysis = analyse_kernel(path, "top")
+    assert (analysis.interval, (analysis.latency or 0) > 1) == (1, True)
+    path.write_text(SORT.replace("variable=in complete", "variable=in cyclic factor=2"))  # four words at a time
+    assert analyse_kernel(path, "top").interval == 2
 
 
 def test_a_kernel_that_writes_nothing_has_no_nests(tmp_path: Path) -> None:
