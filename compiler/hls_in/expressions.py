@@ -298,6 +298,8 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
                 if len(whole) < len(base.array.dims):
                     return ArrayView(base.array, whole)
                 return ArrayView(base.array), whole
+        if tree[0] == "unary" and tree[2] in ("++", "--", "p++", "p--"):
+            raise unsupported(tree[1], "a pointer that moves", "count with a number and index the array: a[i++]")
         raise unsupported(tree[1], "this target", "index an array by its name, or assign to a variable")
 
     def _moved(self, tree: Tree, by: Tree) -> ArrayView | StreamView | Slot | tuple[ArrayView, tuple[KernelValue, ...]]:

@@ -75,3 +75,14 @@ def test_a_function_without_figures_is_refused_with_those_that_have_some(tmp_pat
     assert refused.value.where.startswith("kernel.cpp:2:")
     assert "look it up in a table, or write it with" in refused.value.hint
     assert "exp, " in refused.value.hint
+
+
+def test_a_pointer_that_moves_is_named_where_it_does(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""void top(const int a[8], int o[8]) {
+      const int *p = a;
+      for (int i = 0; i < 8; i++) o[i] = *p++;
+    }""")
+    with pytest.raises(PenstockError, match="a pointer that moves is not supported") as refused:
+        read_kernel(path, "top")
+    assert refused.value.where == "kernel.cpp:3:43"
