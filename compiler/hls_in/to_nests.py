@@ -83,7 +83,7 @@ def nests_of_kernel(kernel: ReadKernel, *, apart: bool = False) -> KernelNests:
         raise PenstockError(
             code="no-nests", what=f"its nests are not sound: {_last_line(error)}", where=kernel.body_at or kernel.name,
             limit="every access lies inside its array wherever its condition holds",
-            hint="keep indices within the array's lengths",
+            hint="keep indices within the array's lengths, or let single counters decide the condition around",
         ) from error  # fmt: skip
 
 
