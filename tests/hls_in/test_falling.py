@@ -49,7 +49,7 @@ def test_what_a_helper_computes_after_its_loop_is_known_outside(tmp_path: Path) 
 def test_a_source_may_call_its_macros_as_it_likes(tmp_path: Path) -> None:
     """Headers of C++ use names that no program may have."""
     path = tmp_path / "kernel.cpp"
-    names = "N T W I A B D U Q O S X Y C K M DEPTH".split()
+    names = ["N", "T", "W", "I", "A", "B", "D", "U", "Q", "O", "S", "X", "Y", "C", "K", "M", "DEPTH"]
     path.write_text(
         "".join(f"#define {name} {at}\n" for at, name in enumerate(names, 4))
         + """#include "ap_int.h"

@@ -70,7 +70,7 @@ def test_a_function_without_figures_is_refused_with_those_that_have_some(tmp_pat
     path = tmp_path / "kernel.cpp"
     path.write_text("""#include <hls_math.h>
     void top(const float a[8], float o[8]) { for (int i = 0; i < 8; i++) o[i] = hls::cosf(a[i]); }""")
-    with pytest.raises(PenstockError, match="no figures for math.cos") as refused:
+    with pytest.raises(PenstockError, match=r"no figures for math\.cos") as refused:
         time_kernel(read_kernel(path, "top"), delays_for(300))
     assert refused.value.where.startswith("kernel.cpp:2:")
     assert "look it up in a table, or write it with" in refused.value.hint

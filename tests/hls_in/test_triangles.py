@@ -9,8 +9,8 @@ import pytest
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
-from penstock.compiler.hls_in.to_nests import nests_of_kernel
 from penstock.compiler.hls_in.timed import time_kernel
+from penstock.compiler.hls_in.to_nests import nests_of_kernel
 from penstock.compiler.simulator import VITIS, simulate
 
 
