@@ -12,7 +12,7 @@ from penstock.compiler.hls_in.graph import KernelValue, LinearForm
 from penstock.compiler.hls_in.loops import LOCK, MOST_UNROLLED, NAMING, Head, head_of, start_of
 from penstock.compiler.hls_in.parsing import shown
 from penstock.compiler.hls_in.pragmas import Pragma
-from penstock.compiler.hls_in.records import Again, CarriedVariable, Pipeline, Region, Span
+from penstock.compiler.hls_in.records import Again, CarriedVariable, Pipeline, Region, TurnSpan
 from penstock.compiler.hls_in.storage import Counter
 from penstock.compiler.hls_in.syntax import (
     LEFT,
@@ -203,7 +203,7 @@ class Nests(Functions):
             self.in_turns += 1
             body = self.region(walk)
             self.in_turns -= 1
-        span = Span(head.span, abs(head.step)) if head.span is not None else None
+        span = TurnSpan(head.span, abs(head.step)) if head.span is not None else None
         return Again(name, counter, body, where(tree[1]), dataflow is not None, span, assigned)
 
     def _scaled(self, counter: Counter, head: Head) -> KernelValue:
@@ -249,7 +249,7 @@ class Nests(Functions):
             "_".join(names), counters, self.graph, target or 1, asked is not None, where(chain[0][1]), chain[-1][1][1],
             sunk=self.sunk, directive=shown(asked.where) if asked is not None else "", apart=self.apart,
             flushes=asked is not None and asked.flushes,
-            spans={c: Span(h.span, abs(h.step * factor) if c is counters[-1] else abs(h.step))
+            spans={c: TurnSpan(h.span, abs(h.step * factor) if c is counters[-1] else abs(h.step))
                    for c, h in zip(counters, heads, strict=True) if h.span is not None},
         )  # fmt: skip
         self.sunk = outside

@@ -11,7 +11,7 @@ from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream
 
 
 @dataclass(frozen=True)
-class Span:
+class TurnSpan:
     """What a loop's variable has to go where loops around decide it, and by how much it goes on."""
 
     form: LinearForm
@@ -54,7 +54,7 @@ class Pipeline:
     """What has entered is asked to go on while the next iteration waits for input."""
     apart: dict[KernelArray, int] = field(default_factory=dict[KernelArray, int])
     """As `KernelArray.apart`, where a pragma in the nest says so."""
-    spans: dict[Counter, Span] = field(default_factory=dict[Counter, Span])
+    spans: dict[Counter, TurnSpan] = field(default_factory=dict[Counter, TurnSpan])
     """Of loops that do not go round equally often each time."""
 
     @property
@@ -79,7 +79,7 @@ class Again:
     body: list[Region]
     where: str
     dataflow: bool = False
-    span: Span | None = None
+    span: TurnSpan | None = None
     assigned: tuple[str, ...] = ()
     """Variables from outside that its iterations assign."""
 

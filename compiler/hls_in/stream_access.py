@@ -18,7 +18,7 @@ MOST_LANES = 64
 """Streams of an array that loop counters may choose among."""
 
 
-Lane = tuple[KernelStream, tuple[int, ...]]
+StreamLane = tuple[KernelStream, tuple[int, ...]]
 
 
 @dataclass
@@ -31,8 +31,8 @@ class Branches:
     inside: KernelValue | None = None
     """What holds in the branch in hand."""
     second: bool = False
-    met: dict[tuple[str, Lane], list[KernelValue]] = field(
-        default_factory=dict[tuple[str, Lane], "list[KernelValue]"]
+    met: dict[tuple[str, StreamLane], list[KernelValue]] = field(
+        default_factory=dict[tuple[str, StreamLane], "list[KernelValue]"]
     )
     """Tokens that the first branch takes and puts and the second has not, in order."""
 
@@ -57,7 +57,9 @@ class StreamAccess(ABC):
         """The branch begins: a stream is met in it as in the other one, or under its condition alone."""
         self.branches[-1].inside, self.branches[-1].second = self.path, second
 
-    def _in_both(self, op: str, lane: Lane, path: KernelValue | None, deep: int) -> tuple[Branches, KernelValue] | None:
+    def _in_both(
+        self, op: str, lane: StreamLane, path: KernelValue | None, deep: int
+    ) -> tuple[Branches, KernelValue] | None:
         """The branches around, and what the first has done to a stream that the second does now."""
         around = self.branches[deep] if 0 <= deep < len(self.branches) else None
         if around is None or path is None or around.inside is not path or is_counted(around.condition):
@@ -65,7 +67,7 @@ class StreamAccess(ABC):
         met = around.met.get((op, lane), [])
         return (around, met.pop(0)) if around.second and met else None
 
-    def _met(self, op: str, lane: Lane, node: KernelValue, deep: int) -> KernelValue:
+    def _met(self, op: str, lane: StreamLane, node: KernelValue, deep: int) -> KernelValue:
         around = self.branches[deep] if 0 <= deep < len(self.branches) else None
         if around is not None and around.inside is node.guard and not around.second:
             around.met.setdefault((op, lane), []).append(node)
@@ -147,7 +149,7 @@ class StreamAccess(ABC):
                 yield tuple(self.graph.constant(at) for at in lane), chosen
 
 
-def _lane(streams: KernelStream, lane: tuple[KernelValue, ...]) -> Lane:
+def _lane(streams: KernelStream, lane: tuple[KernelValue, ...]) -> StreamLane:
     return streams, tuple(int(node.value or 0) for node in lane)
 
 

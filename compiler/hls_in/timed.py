@@ -43,7 +43,7 @@ from penstock.compiler.simulator import (
 MOST_PHASES = 4000
 MOST_TURNS = 4096
 """Of a loop whose turns are looked at one by one."""
-At = Mapping[Counter, int]
+TurnsAt = Mapping[Counter, int]
 _LEAST_STRAIGHT = 4
 """Operations outside of loops that take fewer cycles than this pass while the control goes from loop to loop."""
 
@@ -167,7 +167,7 @@ class RegionTiming:
             return self._network(item)
         return Phase((1,), 1, self._cycles(item, owner) - isinstance(item, Again), name=item.name)
 
-    def _phases(self, items: list[Region], owner: str, at: At | None = None) -> Iterator[Phase]:
+    def _phases(self, items: list[Region], owner: str, at: TurnsAt | None = None) -> Iterator[Phase]:
         for item, own in _inlined(items, owner):
             if isinstance(item, Straight) and not self._long(item):
                 continue
@@ -176,7 +176,7 @@ class RegionTiming:
             else:
                 yield Phase((1,), 1, self._cycles(item, own, at), name=item.name)
 
-    def _cycles(self, item: Region, owner: str, at: At | None = None) -> int:
+    def _cycles(self, item: Region, owner: str, at: TurnsAt | None = None) -> int:
         """Cycles of a loop inside a loop that is not pipelined; `at` is where loops around stand."""
         if isinstance(item, Again):
             turns = item.counter.trip if item.span is None else item.span.turns(at or {}, item.counter.trip)
@@ -202,7 +202,7 @@ class RegionTiming:
         return sum(phase.length + 1 for phase in phases) + len(phases) + 3
 
     def phase(
-        self, item: Pipeline | Straight, owner: str, accesses: tuple[ChannelAccess, ...] = (), at: At | None = None
+        self, item: Pipeline | Straight, owner: str, accesses: tuple[ChannelAccess, ...] = (), at: TurnsAt | None = None
     ) -> Phase:  # fmt: skip
         found = self.scheduled(item, owner)
         if isinstance(item, Straight):
