@@ -253,7 +253,7 @@ def test_a_source_that_computes_something_else_is_told(tmp_path: Path) -> None:
         ("for (int i = 0; i < 8; i++) a[b[i]] = i;", "an address that is not linear"),
         ("int s = 0; for (int i = 0; i < 4; i++) { for (int j = 0; j < 8; j++) s += a[j]; for (int k = 0; k < 8; k++) "
          "b[k] += s; }", "carries 's' from one iteration to the next"),
-        ("for (int i = 0; i < 8; i++) a[7 - i] = b[i];", "falls while a loop counts up"),
+        ("for (int i = 0; i < 8; i++) a[6 - i] = b[i];", "begins at -1 of memory"),
         ("for (int i = 0; i < 8; i++) a[i + 1] = b[i];", "reaches 9 in dim 0"),
     ],
 )  # fmt: skip
