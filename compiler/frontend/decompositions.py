@@ -24,6 +24,7 @@ from penstock.compiler.frontend.overlapping import overlapping
 from penstock.compiler.frontend.rearrangements import rearrangements
 from penstock.compiler.frontend.reductions import reductions
 from penstock.compiler.frontend.resampling import resampling
+from penstock.compiler.frontend.short_time import short_time
 
 aten = torch.ops.aten
 DecompositionTable = dict[Any, Callable[..., Any]]
@@ -34,7 +35,7 @@ _LARGEST_PRODUCT = 16
 def decomposition_table() -> DecompositionTable:
     table: DecompositionTable = {
         **get_decomposition_table(), **rearrangements(), **convolutions(), **overlapping(), **reductions(),
-        **resampling(), **functions(), **fourier_forms(), **exported_quantisation(),
+        **resampling(), **functions(), **fourier_forms(), **short_time(), **exported_quantisation(),
     }  # fmt: skip
     for whole in (aten.linear.default, aten.addmm.default, aten.full.default):
         table.pop(whole, None)

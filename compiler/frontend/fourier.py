@@ -71,13 +71,17 @@ class Fourier:
         return x if x.meta["val"].shape[dim] == count else self.call(aten.slice.Tensor, x, dim, 0, count)
 
     def _matrices(self, size: int, columns: int, factor: float, *, mirrored: bool = False) -> tuple[Node, Node]:
-        """Cosines and sines of every point by every frequency; mirrored, of every frequency of the half by point."""
+        """Cosines and sines of every point by every frequency; mirrored, of every frequency of the half by point.
+
+        What is zero but for rounding is zero: of real numbers the middle frequency has no imaginary part, whose sign
+        would decide its phase.
+        """
         points, frequencies = torch.arange(size, dtype=torch.float64), torch.arange(columns, dtype=torch.float64)
         angles = torch.outer(points, frequencies).remainder(size) * (2 * math.pi / size)
         weights = torch.full((columns,), factor, dtype=torch.float64)
         if mirrored:
             weights[1 : (size + 1) // 2] *= 2
-        cosines, sines = angles.cos() * weights, angles.sin() * weights
+        cosines, sines = (torch.where(wave.abs() < 1e-12, 0.0, wave) * weights for wave in (angles.cos(), angles.sin()))
         pair = (cosines.T, sines.T) if mirrored else (cosines, sines)
         first, second = (matrix.float().contiguous() for matrix in pair)
         return self.constant(first, "fourier.cosines"), self.constant(second, "fourier.sines")

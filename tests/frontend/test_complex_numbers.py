@@ -73,11 +73,44 @@ def fourier_operator() -> nn.Module:
     return Lambda(forward, weights=nn.Parameter(complex_seeded(3, 3, 2, seed=5)), beside=nn.Conv1d(3, 3, 1))
 
 
+def spectrogram() -> nn.Module:
+    """As a front end of speech has it, with the phases beside."""
+
+    def forward(m: Any, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        spectra = torch.stft(m.a(x), 8, 2, window=m.window, return_complex=True)
+        return torch.log1p(spectra.abs() ** 2) @ m.bands, spectra.angle()
+
+    return Lambda(forward, a=nn.Linear(20, 20), window=torch.hann_window(8), bands=nn.Parameter(seeded((11, 3), 6)))
+
+
+def signal_through_a_mask() -> nn.Module:
+    """As an enhancer of speech: what a network says of each frequency in each frame, and back to the signal."""
+
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        named = {"hop_length": 2, "win_length": 6, "window": m.window}
+        spectra = torch.stft(x, 8, center=False, normalized=True, return_complex=True, **named)
+        mask = torch.sigmoid(m.a(spectra.abs()))
+        return torch.istft(spectra * mask, 8, normalized=True, length=13, center=True, **named)
+
+    return Lambda(forward, a=nn.Conv1d(5, 5, 3, padding=1), window=torch.hamming_window(6))
+
+
+def both_sides_of_plain_frames() -> nn.Module:
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        spectra = torch.stft(m.a(x), 4, 4, onesided=False, pad_mode="constant", return_complex=True)
+        return torch.istft(spectra * 2, 4, 2, onesided=False)
+
+    return Lambda(forward, a=nn.Linear(9, 9))
+
+
 MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "rotated by position": (rotated_by_position, (6, 8)),
     "rotated inside": (rotated_inside, (6, 8)),
     "state space by spectra": (state_space_by_spectra, (1, 3, 6)),
     "Fourier operator": (fourier_operator, (1, 3, 8)),
+    "spectrogram": (spectrogram, (2, 20)),
+    "signal through a mask": (signal_through_a_mask, (1, 24)),
+    "both sides of plain frames": (both_sides_of_plain_frames, (2, 9)),
 }
 
 
