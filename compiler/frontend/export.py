@@ -26,6 +26,7 @@ from penstock.compiler.frontend.constant_writes import replace_constant_writes
 from penstock.compiler.frontend.decompositions import decomposition_table
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import describe
+from penstock.compiler.frontend.mask_hints import masks_as_given
 from penstock.compiler.frontend.narrow_constants import TOO_NARROW, replace_narrow_constants
 from penstock.compiler.frontend.origins import origin_of
 from penstock.compiler.frontend.quiet import quiet_torch
@@ -101,7 +102,8 @@ def check_operations(model: LoadedModel) -> None:
     shapes_only, counted = found or FakeTensorMode(allow_non_fake_inputs=True), _Counted(model)
     # what goes wrong here goes wrong where it is traced, and is explained there
     with (
-        _as_it_was(model.module), contextlib.suppress(Exception), torch.no_grad(), quiet_torch(), shapes_only, counted
+        _as_it_was(model.module), contextlib.suppress(Exception), torch.no_grad(), quiet_torch(), masks_as_given(),
+        shapes_only, counted
     ):  # fmt: skip
         model.module(*[shapes_only.from_tensor(x) for x in model.example_inputs])
     _check_count(counted.count, model)
@@ -153,7 +155,7 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
     _check_names(model)
     _check_kinds(model)
     try:
-        with torch.no_grad(), quiet_torch():
+        with torch.no_grad(), quiet_torch(), masks_as_given():
             exported: Any = torch.export.export(model.module, model.example_inputs, strict=False)
             begin("decompose")
             keep_largest(exported)

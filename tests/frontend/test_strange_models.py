@@ -60,6 +60,17 @@ def test_what_a_model_makes_narrow_of_its_own_numbers_is_worked_out() -> None:
     answers_as_pytorch(import_module(module, seeded((3, 5))))
 
 
+def test_a_causal_mask_that_the_model_makes_is_no_condition() -> None:
+    """PyTorch's encoder and decoder compare it with the causal one, to choose a kernel."""
+
+    def forward(m: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        own, crossed = nn.Transformer.generate_square_subsequent_mask(4), torch.zeros(4, 5)
+        return m.whole(x, y, src_mask=torch.full((5, 5), -1e9).triu(1), tgt_mask=own, memory_mask=crossed)
+
+    module = make(lambda: Lambda(forward, whole=nn.Transformer(8, 2, 1, 1, 16, batch_first=True)))
+    answers_as_pytorch(import_module(module, seeded((1, 5, 8)), seeded((1, 4, 8), 1)))
+
+
 def test_a_half_precision_model_keeps_what_it_shares() -> None:
     first, second = make(lambda: nn.Linear(4, 4)), nn.Linear(4, 4)
     second.register_parameter("weight", first.get_parameter("weight"))
