@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -40,6 +41,7 @@ _ONE_SCHEDULE = (
     "from a tensor"
 )
 _QUANTISED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")
+_CONTROL = ("cond", "while_loop", "scan", "map_impl")
 _STATIC_CHOICE = "choose with torch.where, mask with a multiplication, or decide outside of the model"
 
 
@@ -58,6 +60,8 @@ MOST_OPERATIONS = 5_000
 class _Counted(TorchDispatchMode):
     """Ends a run that has too many operations: unlike tracing, running takes no time worth mentioning for each."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, model: LoadedModel) -> None:
         super().__init__()
         self.model, self.count = model, 0
@@ -65,6 +69,12 @@ class _Counted(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += 1
         _check_count(self.count, self.model)
+        if isinstance(func, HigherOrderOperator) and func.name() in _CONTROL:
+            raise PenstockError(
+                code="data-dependent", what=f"forward calls torch.{func.name()}",
+                where=self.model.reference, limit="an accelerator has one fixed schedule, whatever the numbers are",
+                hint=f"{_STATIC_CHOICE}; write a loop of fixed length in Python",
+            )  # fmt: skip
         return func(*args, **(kwargs or {}))
 
 

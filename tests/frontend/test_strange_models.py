@@ -215,6 +215,10 @@ REFUSED: dict[str, tuple[Any, torch.Tensor, str, str]] = {
         lambda: Lambda(lambda m, x: m.a(x).double().cos().float(), a=nn.Linear(4, 2)),
         FLOATS, "unsupported-dtype", ") computes in float64",
     ),
+    "control flow of the graph": (
+        lambda: Lambda(lambda m, x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (m.a(x),)), a=nn.Linear(4, 2)),
+        FLOATS, "data-dependent", "forward calls torch.cond",
+    ),
     "a solver": (
         lambda: Lambda(lambda m, x: torch.linalg.solve(m.a.weight, x.T), a=nn.Linear(4, 4)),
         FLOATS, "unsupported-op", "the operation aten.linalg_solve_ex (models.py:",
