@@ -179,14 +179,14 @@ def _copy_what_passes(program: ExportedProgram, graph: ExportedGraph, needed: di
     return True
 
 
-def _passes(node: Node, graph: ExportedGraph, early: set[Node]) -> bool:
-    """Whether nothing is computed of it: its elements are those of another value, in their order."""
-    while node.op == "call_function" and op_name(node) in _SAME_ORDER and node not in early:
+def _passes(node: Node, graph: ExportedGraph, host: set[Node]) -> bool:
+    """Whether nothing is computed of it: its elements are those of a value that the host has, in their order."""
+    while node.op == "call_function" and op_name(node) in _SAME_ORDER and node not in host:
         source = node.args[0]
         if not isinstance(source, Node) or (op_name(node) == "slice" and not _as_large(node, source)):
             return False
         node = source
-    return node.op == "placeholder" or node not in graph.dependent or node in early
+    return node.op == "placeholder" or node not in graph.dependent or node in host
 
 
 def _as_large(node: Node, source: Node) -> bool:
@@ -259,11 +259,13 @@ def _in_turns(
     last = reach([n for n in late if n not in leads], lambda n: n.users)
     behind = reach(late, lambda n: n.users) - {graph.output}
     host = {n for n in behind if n in needed or not (n in leads or (n in again and n not in last))}
-    while True:  # only floats leave the accelerator: what makes a condition for the host is computed there too
+    while True:
         read = {x for n in (*host, graph.output) for x in n.all_input_nodes}
+        # only floats leave the accelerator, and only what it computes: the host makes conditions, and what passes on
         conditions = {
             x for x in read - host
-            if x.op == "call_function" and x in graph.dependent and x not in before and dtype_of(x) != torch.float32
+            if x.op == "call_function" and x in graph.dependent and x not in before
+            and (dtype_of(x) != torch.float32 or _passes(x, graph, host))
         }  # fmt: skip
         if not conditions:
             break

@@ -26,4 +26,3 @@ def masks_as_given() -> Generator[None]:
         yield
     finally:
         setattr(transformer, _ASKED, asked)
-

@@ -28,6 +28,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "an expert": (turn_models.routed, 2),
     "a look-up": (turn_models.retrieved, 2),
     "a condition": (turn_models.masked, 2),
+    "maxima put back": (turn_models.put_back, 2),
 }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from tests.frontend.models import Lambda, make, seeded
 
@@ -53,6 +54,23 @@ def retrieved() -> nn.Module:
         return m.out(torch.cat([m.table.index_select(0, near), key], -1))
 
     return Lambda(forward, key=nn.Linear(8, 5), out=nn.Linear(10, 3), table=nn.Parameter(seeded((7, 5), 3)))
+
+
+def put_back() -> nn.Module:
+    """As SegNet: maxima go back to where they were, which the host does; on the way they only get another shape.
+
+    The input is put there too, in another shape as well.
+    """
+
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        found, places = functional.max_pool2d(m.first(x[None, None]), 2, return_indices=True)
+        back = functional.max_unpool2d(found, places, 2)
+        rows = x.reshape(8, 4)[places.reshape(-1) // 4]
+        return m.second(back) + m.third(rows).mean()
+
+    return Lambda(
+        forward, first=nn.Conv2d(1, 2, 3, padding=1), second=nn.Conv2d(2, 1, 3, padding=1), third=nn.Linear(4, 2)
+    )  # fmt: skip
 
 
 def masked() -> nn.Module:
