@@ -25,6 +25,7 @@ from penstock.compiler.frontend.complex_numbers import replace_complex_numbers
 from penstock.compiler.frontend.constant_look_ups import replace_constant_look_ups
 from penstock.compiler.frontend.constant_writes import replace_constant_writes
 from penstock.compiler.frontend.decompositions import decomposition_table
+from penstock.compiler.frontend.empty_parts import drop_empty_parts
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import describe
 from penstock.compiler.frontend.mask_hints import masks_as_given
@@ -171,6 +172,7 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
             keep_largest(exported)
             program: ExportedProgram = exported.run_decompositions(decomposition_table())
             _drop_what_is_known(program)
+            drop_empty_parts(program)
             replace_narrow_constants(program)
             replace_complex_numbers(program, model.name)
             replace_constant_look_ups(program)

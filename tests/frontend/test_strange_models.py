@@ -60,6 +60,21 @@ def test_what_a_model_makes_narrow_of_its_own_numbers_is_worked_out() -> None:
     answers_as_pytorch(import_module(module, seeded((3, 5))))
 
 
+def test_parts_without_elements_are_left_out_of_joins(tmp_path: Path) -> None:
+    """As DINOv3 without register tokens; a layer that nothing calls may be empty too."""
+
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        alone = torch.cat([m.layer(x), m.more.expand(2, -1, -1)], 1)
+        return torch.cat([x[:, :1], m.more.expand(2, -1, -1), alone, x[:, 3:]], 1) * 2
+
+    module = make(lambda: Lambda(forward, layer=nn.Linear(4, 4), more=nn.Parameter(torch.empty(1, 0, 4))))
+    module.register_parameter("unread", nn.Parameter(torch.empty(0, 4)))
+    program = import_module(module, seeded((2, 3, 4)))
+    answers_as_pytorch(program)
+    program.save(tmp_path)
+    assert all(value.size for value in Program.load(tmp_path, make_context()).params.values())
+
+
 def test_a_causal_mask_that_the_model_makes_is_no_condition() -> None:
     """PyTorch's encoder and decoder compare it with the causal one, to choose a kernel."""
 
@@ -214,6 +229,10 @@ REFUSED: dict[str, tuple[Any, torch.Tensor, str, str]] = {
     "double precision inside": (
         lambda: Lambda(lambda m, x: m.a(x).double().cos().float(), a=nn.Linear(4, 2)),
         FLOATS, "unsupported-dtype", ") computes in float64",
+    ),
+    "weights without elements": (
+        lambda: Lambda(lambda m, x: m.a(x) + (x @ m.w).sum(), a=nn.Linear(4, 2), w=nn.Parameter(torch.empty(4, 0))),
+        FLOATS, "empty-tensor", "gives a tensor of shape (4, 0)",
     ),
     "control flow of the graph": (
         lambda: Lambda(lambda m, x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (m.a(x),)), a=nn.Linear(4, 2)),
