@@ -6,7 +6,8 @@ all channels of a place together. Then a layer begins when the first rows that i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
@@ -14,7 +15,8 @@ from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice
 from penstock.compiler.analysis.reshaping import merged_groups
 from penstock.compiler.dialects.types import tensor_type
 
-FrameDims = set[tuple[SSAValue, int]]
+FrameDim = tuple[SSAValue, int]
+FrameDims = set[FrameDim]
 
 
 def spatial_loops(graph: Graph) -> Mapping[str, tuple[int, ...]]:
@@ -29,52 +31,65 @@ def spatial_loops(graph: Graph) -> Mapping[str, tuple[int, ...]]:
 
 def frame_dims(nodes: Sequence[Node]) -> FrameDims:
     """The dims that windows slide along, and all that are walked together with them."""
-    dims: FrameDims = set()
-    if not any(isinstance(node, Windows) for node in nodes):
+    dims: FrameDims = {one for node in nodes if isinstance(node, Windows) for one in _slid(node)}
+    if not dims:
         return dims
-    while True:
-        known = len(dims)
-        for node in nodes:
-            _spread(node, dims)
-        if len(dims) == known:
-            return dims
+    bound: dict[FrameDim, list[Sequence[FrameDim]]] = defaultdict(list)
+    for node in nodes:
+        if isinstance(node, Reshape):
+            for merged, parts in _of_merged(node):
+                bound[merged].append(parts)
+            continue
+        for together in _together(node):
+            for one in together:
+                bound[one].append(together)
+    waiting = list(dims)
+    while waiting:
+        for together in bound.pop(waiting.pop(), ()):
+            new = [one for one in together if one not in dims]
+            dims.update(new)
+            waiting += new
+    return dims
 
 
-def _spread(node: Node, dims: FrameDims) -> None:
+def _slid(node: Windows) -> tuple[FrameDim, FrameDim]:
+    return (node.source, node.by.dim), (node.result, node.by.dim)
+
+
+def _together(node: Node) -> list[list[FrameDim]]:
+    """The dims of an operation's values that are walked together."""
     match node:
-        case Windows():
-            dims |= {(node.source, node.by.dim), (node.result, node.by.dim)}
-            pairs = [[(node.source, d), (node.result, d)] for d in range(_rank(node.source))]
-        case Slice():
-            pairs = [[(node.source, d), (node.result, d)] for d in range(_rank(node.source))]
+        case Windows() | Slice():
+            return [[(node.source, d), (node.result, d)] for d in range(_rank(node.source))]
         case Concat():
-            pairs = [[(v, d) for v in (*node.sources, node.result)] for d in range(_rank(node.result))]
+            return [[(v, d) for v in (*node.sources, node.result)] for d in range(_rank(node.result))]
         case TensorOp():
-            pairs = [[*_walked(node, loop)] for loop in range(len(node.trips))]
-        case Reshape():
-            dims |= _of_merged(node, dims)
-            return
-    for together in pairs:
-        if any(one in dims for one in together):
-            dims.update(together)
+            return _walked(node)
+        case _:
+            return []
 
 
-def _of_merged(node: Reshape, dims: FrameDims) -> FrameDims:
-    """The dims of which a frame's rows or columns are merged, as an enlarged one's are: walked one after the other."""
+def _of_merged(node: Reshape) -> Iterator[tuple[FrameDim, list[FrameDim]]]:
+    """By merged dim those that became it, which are walked one after the other: of rows or columns, as of an enlarged
+    frame's.
+    """
     whole, finer = sorted((node.source, node.result), key=_rank)
     shapes = [tensor_type(value).get_shape() for value in (finer, whole)]
-    groups = merged_groups(*shapes) or []
-    return {(finer, dim) for number, group in enumerate(groups) if (whole, number) in dims for dim in group}
+    for number, group in enumerate(merged_groups(*shapes) or []):
+        yield (whole, number), [(finer, dim) for dim in group]
 
 
-def _walked(op: TensorOp, loop: int) -> FrameDims:
-    """The dims of operands and result that a loop goes along; none where it only adds up."""
-    found: FrameDims = {(op.result, d) for d, one in enumerate(op.result_dims) if one == loop}
-    if not found:
-        return set()
+def _walked(op: TensorOp) -> list[list[FrameDim]]:
+    """By loop the dims of operands and result that it goes along; none where it only adds up."""
+    found: dict[int, list[FrameDim]] = {}
+    for d, loop in enumerate(op.result_dims):
+        if loop is not None:
+            found.setdefault(loop, []).append((op.result, d))
     for value, operand_dims in zip(op.inputs, op.operand_dims, strict=True):
-        found |= {(value, d) for d, one in enumerate(operand_dims) if one == loop}
-    return found
+        for d, loop in enumerate(operand_dims):
+            if loop in found:
+                found[loop].append((value, d))
+    return list(found.values())
 
 
 def _loops(op: TensorOp, dims: FrameDims) -> tuple[int, ...]:
