@@ -51,10 +51,29 @@ class SplitLoops(Rewrite):
             cancel_reshapes(editor)
             normalise_reshapes(editor)
             editor.remove_dead()
-            stays = merged_frames(editor)
-            if not any(_move(editor, op) for op in list(editor.block.ops) if is_reshape(op) and op not in stays):
+            if not _move_all(editor):
                 break
             _check_settling(editor)
+
+
+def _move_all(editor: Editor) -> bool:
+    """Each reshape by one operation, if it may move; whether one did.
+
+    Those beside an operation that was just made wait: what moves may meet there, and go away.
+    """
+    stays, known = merged_frames(editor), set(editor.block.ops)
+    moved = False
+    for op in list(editor.block.ops):
+        if is_reshape(op) and op not in stays and all(one in known for one in _around(op)):
+            moved |= _move(editor, op)
+    return moved
+
+
+def _around(op: Operation) -> list[Operation]:
+    """What makes its operand, and all that read that or the result."""
+    source = op.operands[0]
+    makers = [source.owner] if isinstance(source.owner, Operation) else []
+    return [*makers, *(use.operation for value in (source, op.results[0]) for use in value.uses)]
 
 
 def merged_frames(editor: Editor) -> set[Operation]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 from xdsl.dialects.builtin import f32
 
 from penstock.compiler.analysis.default_design import default_design
@@ -18,9 +21,13 @@ from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.dialects.itensor import ITensorType
 from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.pipeline import prepare
+from penstock.compiler.transforms.canonicalise import SIMPLIFY
+from penstock.compiler.transforms.rewrite import run_rewrites
+from penstock.compiler.transforms.split_loops import SplitLoops
 from penstock.dse.space.fusion import fusion_graph
 from tests.compiler.designs import divisors
 from tests.compiler.frames import FRAMES, imported
+from tests.frontend.models import Lambda, import_module, make, seeded
 
 SIZES = st.sampled_from([1, 2, 3, 4, 6])
 
@@ -70,3 +77,18 @@ def test_a_frame_that_is_enlarged_passes_row_by_row(name: str) -> None:
     held = fusion_graph(graph, default_design(graph, "u55c", 300.0)).edges.values()
     most = max(tensor_bits(op.result) // op.trips[loops[op.layer][0]] for op in graph.operations)
     assert max(held) <= 4 * most
+
+
+def test_reshapes_far_from_one_another_move_at_once() -> None:
+    """Else a model of many layers took a walk through all of it for each step of each reshape."""
+
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([torch.relu(one(x).reshape(2, 3, 2, 2)).amax(2) for one in m.many])
+
+    program = import_module(
+        make(lambda: Lambda(forward, many=nn.ModuleList(nn.Linear(5, 4) for _ in range(12)))), seeded((6, 5))
+    )
+    few, many = (
+        [SplitLoops(max_steps=steps) if isinstance(one, SplitLoops) else one for one in SIMPLIFY] for steps in (4, 1000)
+    )
+    assert str(run_rewrites(few, program).module) == str(run_rewrites(many, program).module)
