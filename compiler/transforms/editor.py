@@ -98,7 +98,7 @@ class Editor:
         index = cast(BlockArgument, params[0]).index if len(params) == 1 else len(self.block.args)
         argument = self.block.insert_arg(op.results[0].type, index)
         op.results[0].replace_all_uses_with(argument)
-        self.remove_dead()  # frees the name of a parameter that nobody reads any more
+        self.remove_unread(op)  # frees the name of a parameter that nobody reads any more
         name = self._free_name(name)
         self._named[argument] = (name, "param")
         self.params[name] = self._stored(data)
@@ -123,10 +123,28 @@ class Editor:
                 op.detach()
                 op.erase()
         for argument in reversed(self.block.args):
-            if self.is_param(argument) and argument.first_use is None:
-                name, _ = self._named.pop(argument)
-                del self.params[name]
-                self.block.erase_arg(argument)
+            self._drop_unread(argument)
+
+    def remove_unread(self, op: Operation) -> None:
+        """The same of one operation that nobody reads, and of what it alone read: no walk through all others."""
+        waiting: list[SSAValue] = list(op.results)
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, BlockArgument):
+                self._drop_unread(value)
+                continue
+            maker = value.owner
+            assert isinstance(maker, Operation)
+            if maker.parent is not None and all(result.first_use is None for result in maker.results):
+                waiting += maker.operands
+                maker.detach()
+                maker.erase()
+
+    def _drop_unread(self, argument: BlockArgument) -> None:
+        if self.is_param(argument) and argument.first_use is None:
+            name, _ = self._named.pop(argument)
+            del self.params[name]
+            self.block.erase_arg(argument)
 
     def _stored(self, data: Array) -> Array:
         """In C order; a parameter without numbers (one number seen everywhere) stays without memory."""

@@ -112,7 +112,7 @@ def _fuse(editor: Editor, producer: linalg.GenericOp, consumer: linalg.GenericOp
     fused = build_generic(inputs, consumer.outputs[0], maps, iterators, block, layer)
     fused.attributes[LAYER] = StringAttr(layer)
     replace(consumer, [fused])
-    editor.remove_dead()
+    editor.remove_unread(producer)
     return fused
 
 
