@@ -64,6 +64,7 @@ class LinearProgram:
         self._problem: Any = pulp.LpProblem(name.replace(" ", "_"), pulp.LpMinimize)
         self._variables: list[Any] = []
         self._cost: list[float] = []
+        self._lows: list[float] = []
         self._integer = False
 
     def variable(self, low: float = 0, high: float | None = None, *, whole: bool = False, cost: float = 0) -> int:
@@ -72,6 +73,7 @@ class LinearProgram:
         category = pulp.LpInteger if whole else pulp.LpContinuous
         self._variables.append(self._problem.add_variable(f"v{number}", low, high, cat=category))
         self._cost.append(cost)
+        self._lows.append(low)
         self._integer |= whole
         return number
 
@@ -115,7 +117,8 @@ class LinearProgram:
                 where=f"{len(self._variables)} variables", limit=f"the solver may look {most:,} times",
                 hint="give it more effort, or a smaller problem",
             )  # fmt: skip
-        values = [v.varValue for v in self._variables]
+        # PuLP leaves out what no row and no cost speaks of
+        values = [low if v.varValue is None else v.varValue for v, low in zip(self._variables, self._lows, strict=True)]
         objective = sum(c * v for c, v in zip(self._cost, values, strict=True))
         # what is optimal but for `gap` may be that much above the least
         bound = min(float(info.mip_dual_bound), objective) if self._integer else objective

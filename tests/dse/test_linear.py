@@ -60,3 +60,13 @@ def test_a_bound_is_below_the_least_where_what_is_near_it_is_enough() -> None:
         assert exact.bound == pytest.approx(exact.objective)
         ended_early += near.objective > exact.objective + 1e-6
     assert ended_early >= 3  # else nothing was asked
+
+
+def test_a_variable_that_no_row_speaks_of_is_as_low_as_it_may_be() -> None:
+    """As the lanes of an operation that needs no operators: PuLP gives such a variable no value."""
+    program = LinearProgram("alone")
+    first, alone = program.variable(cost=1), program.variable(3)
+    program.row({first: 1}, ">=", 2)
+    found = program.solve(presolve=False)
+    assert found is not None
+    assert (found.values[first], found.values[alone], found.objective) == (2, 3, 2)
