@@ -211,6 +211,7 @@ def test_tokens_go_to_experts_by_look_ups_of_weights() -> None:
         (GPT2.replace("n_positions=32", "n_positions=100000000"), "model-too-large"),
         (f"{GPT2}&part=h.9", "unknown-option"),
         (f"{GPT2}&n_head=3", "model-reference"),
+        ("hf:dpt?backbone_out_indices=microsoft/resnet-50", "bad-option"),
         (f"{GPT2.replace('n_head=2', 'n_head=3')}", "model-options"),
     ],
 )
@@ -230,6 +231,12 @@ def test_transformers_models_that_are_refused(reference: str, code: str) -> None
         ("wav2vec2?hidden_size=16&num_hidden_layers=1&num_attention_heads=2&intermediate_size=32&num_conv_pos_embeddings=4"
          "&num_conv_pos_embedding_groups=2&conv_dim=8,8&conv_kernel=4,3&conv_stride=2,2&seq=5", (1, 24)),
         ("perceiver?num_latents=4&d_latents=16&d_model=16&num_self_attends_per_block=1&input=1,8,16", (1, 8, 16)),
+        ("SamVisionModel?hidden_size=8&num_hidden_layers=1&num_attention_heads=2&image_size=16&patch_size=4&window_size=2"
+         "&output_channels=4&global_attn_indexes=0&mlp_dim=8", (1, 3, 16, 16)),
+        ("vit_mae?hidden_size=8&num_hidden_layers=1&num_attention_heads=2&intermediate_size=8&image_size=16&patch_size=4"
+         "&mask_ratio=0", (1, 3, 16, 16)),
+        ("dpt?hidden_size=8&num_hidden_layers=4&num_attention_heads=2&intermediate_size=8&image_size=16&patch_size=4"
+         "&backbone_out_indices=0,1,2,3&neck_hidden_sizes=4,4,4,4&fusion_hidden_size=4", (1, 3, 16, 16)),
         ("resnet?embedding_size=4&hidden_sizes=4,4,4,4&depths=1,1,1,1", (1, 3, 224, 224)),
         ("time_series_transformer?prediction_length=2&context_length=6&d_model=16&encoder_layers=1&decoder_layers=1"
          "&lags_sequence=1,2,4&num_time_features=1&num_static_real_features=1", (1, 10)),

@@ -9,7 +9,8 @@ import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 import torch
 
@@ -81,17 +82,31 @@ def _classes(reference: LibraryReference, text: bool) -> tuple[Any, Any]:
 def _configured(reference: LibraryReference, config_class: Any, options: dict[str, Any]) -> Any:
     """A configuration of plain values; what is a mapping, or private to transformers, is left as it is."""
     known: dict[str, Any] = {}
+    kinds: dict[str, Any] = {}
     aliases: dict[str, str] = getattr(config_class, "attribute_map", {})
     for name, parameter in inspect.signature(config_class.__init__).parameters.items():
         plain = any(word in str(parameter.annotation) for word in _PLAIN) or parameter.annotation in (int, float, bool)
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and plain and name != "use_cache":
-            known[name] = parameter.default
+            known[name], kinds[name] = parameter.default, parameter.annotation
     known |= {alias: known[name] for alias, name in aliases.items() if name in known}
     known_only(reference, options, known)
-    given = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
+    given = {key: _as_asked(value, kinds.get(aliases.get(key, key))) for key, value in options.items()}
     saved = _saved(reference, config_class)
     special = {} if saved else _special_tokens(known, given)
     return config_class.from_dict({**special, **saved, **given})
+
+
+def _as_asked(value: Any, kind: Any) -> Any:
+    """A value as the configuration, which is strict, asks for it: `ratio=2` is 2.0, and one number may be a list."""
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    lists = [one for one in kinds if (get_origin(one) or one) in (list, tuple)]
+    if isinstance(value, tuple):
+        return list(value)
+    if type(value) is int and int not in kinds:
+        if float in kinds:
+            return float(value)
+        return [value] if lists else value
+    return value
 
 
 def _special_tokens(known: dict[str, Any], given: dict[str, Any]) -> dict[str, int]:

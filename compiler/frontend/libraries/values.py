@@ -59,20 +59,25 @@ def library_options(reference: LibraryReference) -> dict[str, Any]:
             continue
         if not key.isidentifier() or key.startswith("_") or len(text) > _MOST_TEXT or not text.isprintable():
             raise bad_option(reference, f"{key[:80]!r} is no option of a model", "write key=value")
-        if any(word in key for word in _FORBIDDEN):
+        value = literal(text)
+        numbers = tree_leaves(value)
+        if any(word in key for word in _FORBIDDEN) and not (key.endswith("_out_indices") and _whole(numbers)):
             raise bad_option(
                 reference,
                 f"the option {key!r} is not taken",
                 "leave it out: nothing is downloaded, weights come from weights=FILE or are random",
             )
-        value = literal(text)
-        numbers = tree_leaves(value)
         nested = isinstance(value, tuple) and len(numbers) != len(value)
         most = _MOST_LAYERS if nested or any(word in key for word in _COUNTS) else _MOST_DIM
         if any(isinstance(n, int) and abs(n) > most for n in numbers):
             raise bad_option(reference, f"{key}={text} is out of range", f"whole numbers go up to {most} here")
         found[key] = value
     return found
+
+
+def _whole(numbers: list[Any]) -> bool:
+    """What names no file, whatever the option is called: `backbone_out_indices=1,2`."""
+    return all(type(one) is int for one in numbers)
 
 
 def known_only(reference: LibraryReference, options: Mapping[str, Any], known: Mapping[str, Any]) -> None:
