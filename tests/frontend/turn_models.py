@@ -64,7 +64,7 @@ def put_back() -> nn.Module:
 
     def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
         found, places = functional.max_pool2d(m.first(x[None, None]), 2, return_indices=True)
-        back = functional.max_unpool2d(found, places, 2)
+        back = functional.max_unpool2d(found, places, [2, 2])
         rows = x.reshape(8, 4)[places.reshape(-1) // 4]
         return m.second(back) + m.third(rows).mean()
 
