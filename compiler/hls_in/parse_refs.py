@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.compiler.hls_in.syntax import is_tree
+
 SyntaxList = list[Any]
 Path = tuple[str | int, ...]
 """Of a number in a struct: names of fields, and lanes of vectors."""
@@ -27,4 +29,4 @@ def replaced(tree: SyntaxList, values: dict[str, SyntaxList]) -> SyntaxList:
     """An expression with the names of a function's arguments replaced by what is given for them."""
     if len(tree) == 3 and tree[0] == "name":
         return values.get(tree[2], tree)
-    return [replaced(part, values) if isinstance(part, list) else part for part in tree]
+    return [replaced(part, values) if is_tree(part) else part for part in tree]
