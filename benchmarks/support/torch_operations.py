@@ -132,6 +132,15 @@ LOOK_UPS: Mapping[str, Apply] = {
     "bucketize": lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])), "nonzero": lambda x: x.relu().nonzero(),
     "fft": lambda x: torch.fft.fft(x).real,
     "irfft of rfft": lambda x: torch.fft.irfft(torch.fft.rfft(x), n=x.shape[-1]),
+    "stft": lambda x: torch.view_as_real(
+        torch.stft(x[:, 0], 4, hop_length=2, window=torch.hann_window(4), return_complex=True)
+    ).flatten(1),
+    "istft of stft": lambda x: torch.istft(
+        torch.stft(x[:, 0], 4, hop_length=1, window=torch.hann_window(4), return_complex=True),
+        4, hop_length=1, window=torch.hann_window(4), length=x.shape[-1],
+    ),
+    "angle of rfft": lambda x: torch.angle(torch.fft.rfft(x)),
+    "max_unpool1d of max_pool1d": lambda x: F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), 2),
     "view_as_complex, mul, view_as_real": lambda x: torch.view_as_real(
         torch.view_as_complex(x.unflatten(-1, (-1, 2))) * torch.polar(torch.ones(4), torch.arange(4.0))
     ).flatten(-2),

@@ -257,6 +257,8 @@ def document_of(node: Node, why: str, named: Callable[[Node], str], model: Loade
         op = "getitem"
     elif node.target is torch.ops.prims.convert_element_type.default:
         op, args, kwargs = "aten._to_copy.default", args[:1], {"dtype": args[1]}
+    elif node.target is torch.ops.prims.squeeze.default:
+        op = "aten.squeeze.dims"
     else:
         op = str(node.target)
         if not op.startswith("aten.") or not is_pure(torch, node.target, op.split(".")[1]):

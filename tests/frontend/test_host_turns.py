@@ -29,6 +29,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "a look-up": (turn_models.retrieved, 2),
     "a condition": (turn_models.masked, 2),
     "maxima put back": (turn_models.put_back, 2),
+    "maxima of a signal": (turn_models.put_back_in_a_row, 2),
 }
 
 

@@ -73,6 +73,16 @@ def put_back() -> nn.Module:
     )  # fmt: skip
 
 
+def put_back_in_a_row() -> nn.Module:
+    """The same of signals, whose maxima PyTorch looks for in frames one row high."""
+
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        found, places = functional.max_pool1d(m.first(x), 2, return_indices=True)
+        return m.second(functional.max_unpool1d(found, places, [2]))
+
+    return Lambda(forward, first=nn.Linear(8, 6), second=nn.Linear(6, 3))
+
+
 def masked() -> nn.Module:
     """A condition that both sides need: only floats cross, so that the host makes it."""
 

@@ -29,7 +29,7 @@ CallLayers = Callable[["list[list[Array | None]]"], "list[list[Array]]"]
 _HARMLESS = frozenset({
     "_embedding_bag_forward_only", "_unsafe_view", "all", "argsort", "bucketize", "count_nonzero", "cummax", "cummin",
     "cumprod", "detach", "index_add", "index_copy", "isin", "kthvalue", "lift_fresh_copy", "linear", "logcumsumexp",
-    "median", "mode", "nanmedian", "one_hot", "searchsorted", "sort", "take", "tril", "triu",
+    "median", "mode", "nanmedian", "one_hot", "reshape", "searchsorted", "sort", "take", "tril", "triu",
 })  # fmt: skip
 """Without side effects, though PyTorch does not count them as core or pointwise."""
 
