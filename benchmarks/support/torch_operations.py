@@ -140,7 +140,7 @@ LOOK_UPS: Mapping[str, Apply] = {
         4, hop_length=1, window=torch.hann_window(4), length=x.shape[-1],
     ),
     "angle of rfft": lambda x: torch.angle(torch.fft.rfft(x)),
-    "max_unpool1d of max_pool1d": lambda x: F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), 2),
+    "max_unpool1d of max_pool1d": lambda x: F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), [2]),
     "view_as_complex, mul, view_as_real": lambda x: torch.view_as_real(
         torch.view_as_complex(x.unflatten(-1, (-1, 2))) * torch.polar(torch.ones(4), torch.arange(4.0))
     ).flatten(-2),
