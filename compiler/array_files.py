@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.compiler.arrays import Array
-from penstock.compiler.runtime.penstock_runtime.errors import DAMAGED, says_damaged
+from penstock.compiler.runtime.penstock_runtime.errors import DAMAGED, ENCRYPTED, says_damaged
 from penstock.compiler.runtime.penstock_runtime.npy import (
     MOST_HEADER,
     BadArraysError,
@@ -23,7 +23,6 @@ from penstock.compiler.runtime.penstock_runtime.npy import (
 )
 
 MOST_ARRAYS = 100_000
-_ENCRYPTED = 1
 _UNPACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _SUFFIX = ".npy"
 
@@ -65,7 +64,7 @@ def _checked(
     entries = archive.infolist()
     if any(entry.compress_type not in _UNPACKED for entry in entries):
         raise BadArraysError(f"{name} is packed in a way that gives out more than it is asked for")
-    if any(entry.flag_bits & _ENCRYPTED for entry in entries):
+    if any(entry.flag_bits & ENCRYPTED for entry in entries):
         raise BadArraysError(f"{name} is encrypted")
     total = sum(entry.file_size for entry in entries)
     if total > most_bytes or len(entries) > MOST_ARRAYS:

@@ -209,6 +209,16 @@ def test_damaged_archive_is_one_clear_error(archive: Path, tmp_path: Path, size:
         open_package(path)
 
 
+def test_an_archive_that_says_it_is_encrypted_is_one_clear_error(archive: Path, tmp_path: Path) -> None:
+    """Python's own reader asks for a password then, by an error of no kind of its own."""
+    content = bytearray(archive.read_bytes())
+    first = content.index(b"PK\x01\x02")
+    content[first + 8] |= 1
+    (path := tmp_path / "encrypted.zip").write_bytes(content)
+    with pytest.raises(PackageError, match="encrypted"):
+        open_package(path)
+
+
 def test_archive_with_damaged_data_is_one_clear_error(archive: Path, tmp_path: Path) -> None:
     data = bytearray(archive.read_bytes())
     data[200:400] = bytes(200)

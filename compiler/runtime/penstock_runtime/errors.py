@@ -16,8 +16,10 @@ class PackageError(Exception):
         super().__init__(f"{what} - {hint}" if hint else what)
 
 
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError)
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError)
 """What an archive raises that is damaged, or says that it is of another version."""
+ENCRYPTED = 1
+"""In the flags of an archive's entry: Penstock makes none that are."""
 
 
 def says_damaged(error: OSError) -> bool:

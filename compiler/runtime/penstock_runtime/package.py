@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DAMAGED, PackageError, says_damaged
+from .errors import DAMAGED, ENCRYPTED, PackageError, says_damaged
 from .host import GRAPH, WHOLE, HostGraph
 from .layout import Packed, in_one_piece
 from .lengths import Lengths, size_of
@@ -293,6 +293,8 @@ def unpack(archive: Path, folder: Path) -> None:
                         f"{archive.name} holds {info.filename!r}, which would leave the folder",
                         "this is no package that Penstock made; do not use it",
                     )
+            if any(info.flag_bits & ENCRYPTED for info in source.infolist()):
+                raise PackageError(f"{archive.name} is encrypted, or damaged", "fetch the package again")
             source.extractall(folder)
     except DAMAGED as error:
         raise _damaged(archive, error) from error
