@@ -292,11 +292,11 @@ def _check_static(program: ExportedProgram, model: LoadedModel) -> None:
                 hint="leave out the cast (or torch.autocast); --quantize w8a8 makes numbers narrow",
             )  # fmt: skip
         if isinstance(value, torch.Tensor) and 0 in value.shape and node.users:
-            origin = origin_of(node)
+            origin, signature = origin_of(node), program.graph_signature
+            weights = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}.get(node.name)
+            which = f"{origin.op} gives a tensor of" if weights is None else f"the weights {weights!r} have the"
             raise PenstockError(
-                code="empty-tensor",
-                what=f"{origin.op} gives a tensor of shape {tuple(value.shape)}",
-                where=origin.describe(model.name),
+                code="empty-tensor", what=f"{which} shape {tuple(value.shape)}", where=origin.describe(model.name),
                 limit="every dimension has at least one element",
                 hint="remove the operation, it has nothing to compute",
-            )
+            )  # fmt: skip

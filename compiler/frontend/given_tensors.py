@@ -46,6 +46,13 @@ def in_float32(model: LoadedModel) -> LoadedModel:
 
 def check_tensors(model: LoadedModel) -> None:
     """Refuses the first tensor that no model can be computed with."""
+    for place, tensor in enumerate(model.example_inputs):
+        if 0 in tensor.shape:  # weights without elements may still be read by joins alone
+            raise PenstockError(
+                code="empty-tensor", what=f"example input {place} has shape {tuple(tensor.shape)}",
+                where=model.reference, limit="every dimension has at least one element",
+                hint="give an example with elements",
+            )  # fmt: skip
     for name, tensor in _given(model):
         _check_tensor(name, tensor, model.reference)
         if model.has_weights and tensor.is_floating_point():
@@ -76,11 +83,6 @@ def _check_tensor(name: str, tensor: torch.Tensor, where: str) -> None:
         raise PenstockError(
             code="uninitialised", what=f"{name} has no shape yet", where=where,
             hint="run the module once on its example inputs before returning it",
-        )  # fmt: skip
-    if 0 in tensor.shape and name.startswith("example input"):  # weights that are only joined to others drop out
-        raise PenstockError(
-            code="empty-tensor", what=f"{name} has shape {tuple(tensor.shape)}", where=where,
-            limit="every dimension has at least one element", hint="remove the layer or input that has no elements",
         )  # fmt: skip
     if tensor.device.type != "cpu":
         meta = tensor.device.type == "meta"

@@ -232,7 +232,7 @@ REFUSED: dict[str, tuple[Any, torch.Tensor, str, str]] = {
     ),
     "weights without elements": (
         lambda: Lambda(lambda m, x: m.a(x) + (x @ m.w).sum(), a=nn.Linear(4, 2), w=nn.Parameter(torch.empty(4, 0))),
-        FLOATS, "empty-tensor", "gives a tensor of shape (4, 0)",
+        FLOATS, "empty-tensor", "the weights 'w' have the shape (4, 0)",
     ),
     "control flow of the graph": (
         lambda: Lambda(lambda m, x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (m.a(x),)), a=nn.Linear(4, 2)),
