@@ -50,8 +50,10 @@ class StreamAccess(ABC):
     @contextlib.contextmanager
     def both_branches(self, condition: KernelValue) -> Generator[None]:
         self.branches.append(Branches(condition, self.path))
-        yield
-        self.branches.pop()
+        try:
+            yield
+        finally:
+            self.branches.pop()
 
     def in_branch(self, second: bool) -> None:
         """The branch begins: a stream is met in it as in the other one, or under its condition alone."""
