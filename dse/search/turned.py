@@ -18,7 +18,7 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.neighbours import follow, leader_of
 from penstock.dse.search.dies import DiesHold
 from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, WALK, outer_of
-from penstock.dse.space.tiling import Choices, Params, Value
+from penstock.dse.space.tiling import Choices, Params, TilingSpace, Value
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.prefetch import computes
 
@@ -94,13 +94,18 @@ def _nearest_first(values: Sequence[Value], now: Value) -> list[Value]:
 
 def _in_step(evaluator: Evaluator, best: Evaluation, layer: str) -> Mapping[str, str]:
     """The dims that the other kernels walk slowly if they go along with one of them."""
-    space = evaluator.space
-    walks = space.fitting.walks(space.settings(best.params))
-    op = next((op for op in space.graph.operations if op.layer == layer and layer in walks), None)
-    if op is None:
+    op = next((op for op in evaluator.space.graph.operations if op.layer == layer), None)
+    mine = f"{WALK}.{layer}"
+    if op is None or mine not in best.params:
         return {}
-    others = {name: walk for name, walk in follow(walks, op, space.graph).items() if name != layer}
-    return {name: outer_of(walk) for name, walk in space.fitting.named(others).items()}
+    found = followed(evaluator.space, op, best.params)
+    return {name: outer_of(walk) for name, walk in found.items() if name.startswith(f"{WALK}.") and name != mine}
+
+
+def followed(space: TilingSpace, op: TensorOp, params: Params) -> dict[str, Value]:
+    """With all around a kernel in step with it."""
+    walks = space.fitting.walks(space.settings(params))
+    return {**params, **space.fitting.named(follow(walks, op, space.graph))}
 
 
 def held_between(evaluator: Evaluator, one: Evaluation) -> int:

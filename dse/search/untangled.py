@@ -8,18 +8,15 @@ further. What converters hold follows from walks alone and is looked at without 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.evaluation.fitting import part_of
-from penstock.dse.lanes.neighbours import follow
-from penstock.dse.search.turned import converters_of, held_between, kernels_beside
-from penstock.dse.search.worth import State
-from penstock.dse.space.fitted import SHARE, WALK, Allowance, cap_of
-from penstock.dse.space.tiling import Choices, TilingSpace, Value
+from penstock.dse.search.turned import converters_of, followed, held_between, kernels_beside
+from penstock.dse.search.worth import State, first_design
+from penstock.dse.space.fitted import WALK, cap_of
+from penstock.dse.space.tiling import Choices, Params
 
 _LARGEST, _LEAST, _MUCH = 4, 1 / 32, 0.2
 """Converters that are looked at, what part of what all of them hold the last one holds, and what part of all that waits
@@ -30,19 +27,14 @@ _MOST = 8
 
 def untangled(evaluator: Evaluator, choices: Choices, best: Evaluation) -> list[State]:
     """Settings in which converters hold less than in the best one, those that hold the fewest bits first."""
-    now, found = _held(evaluator, best.params), dict[int, State]()
     turned = {tuple(state.values()): state for state in _turned(evaluator, choices, best)}
+    now = _held(evaluator, best.params) if turned else None
+    found: dict[int, State] = {}
     for state in turned.values():
         held = _held(evaluator, state)
         if held is not None and (now is None or held < now):
             found.setdefault(held, state)
     return [found[held] for held in sorted(found)[:_MOST]]
-
-
-def followed(space: TilingSpace, op: TensorOp, state: Mapping[str, Value]) -> State:
-    """With all around a kernel in step with it."""
-    walks = space.fitting.walks(space.settings(state))
-    return {**state, **space.fitting.named(follow(walks, op, space.graph))}
 
 
 def _turned(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iterator[State]:
@@ -65,12 +57,10 @@ def _turned(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iterato
                 yield state
 
 
-def _held(evaluator: Evaluator, params: Mapping[str, Value]) -> int | None:
+def _held(evaluator: Evaluator, params: Params) -> int | None:
     """Bits of the converters of the first design of a setting."""
-    space = evaluator.space
-    whole = part_of(evaluator.may_use, int(space.settings(params)[SHARE]))
     try:
-        network = evaluator.assembler.network(space.fitted(params, Allowance(whole)))
+        network = evaluator.assembler.network(first_design(evaluator, params))
     except PenstockError:  # it cannot be laid out
         return None
     return sum(converters_of(network).values())

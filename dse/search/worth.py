@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
@@ -187,6 +188,12 @@ class Worth:
         return _modelled(self._look, state) if said is None or said.found is None else said.found
 
 
+def first_design(evaluator: Evaluator, params: Params) -> Design:
+    """What a setting with a walk for every kernel comes to if nothing is taken back of all that may be used."""
+    whole = part_of(evaluator.may_use, int(evaluator.space.settings(params)[SHARE]))
+    return evaluator.space.fitted(params, Allowance(whole))
+
+
 def _by_first_design(evaluator: Evaluator, params: Params) -> Rank | None:
     """How good a setting may be if the first design that is made of it fitted: None where that says nothing.
 
@@ -195,8 +202,7 @@ def _by_first_design(evaluator: Evaluator, params: Params) -> Rank | None:
     """
     if not evaluator.goal.asks_for_time or params.get("allocation") != FITTED:
         return None
-    whole = part_of(evaluator.may_use, int(evaluator.space.settings(params)[SHARE]))
-    first = _modelled(lambda one: evaluator.outlook_of(evaluator.space.fitted(one, Allowance(whole)), one), params)
+    first = _modelled(lambda one: evaluator.outlook_of(first_design(evaluator, one), one), params)
     return None if first is None else (0.0, first.values[0] * _FASTER_WITH_LESS, inf)
 
 
