@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter as Count
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.channel_ends import (
@@ -41,8 +42,8 @@ from penstock.compiler.simulator import (
 )  # fmt: skip
 
 MOST_PHASES = 4000
-MOST_TURNS = 4096
-"""Of a loop whose turns are looked at one by one."""
+MOST_TURNS = 1 << 19
+"""Of a loop whose turns are looked at one by one, wherever the loops that decide it stand."""
 TurnsAt = Mapping[Counter, int]
 _LEAST_STRAIGHT = 4
 """Operations outside of loops that take fewer cycles than this pass while the control goes from loop to loop."""
@@ -71,6 +72,8 @@ class RegionTiming:
         self.override = override
         self.timed = Timed(kernel, Network(kernel.name, ()), {})
         self.least = _LEAST_STRAIGHT
+        self._deciding: dict[Region, frozenset[Counter]] = {}
+        self._known: dict[tuple[Region, str, int, tuple[tuple[Counter, int], ...]], int] = {}
 
     def run(self) -> Timed:
         body = [item for item in self.kernel.body if not self._passes(item)]
@@ -177,13 +180,23 @@ class RegionTiming:
                 yield Phase((1,), 1, self._cycles(item, own, at), name=item.name)
 
     def _cycles(self, item: Region, owner: str, at: TurnsAt | None = None) -> int:
-        """Cycles of a loop inside a loop that is not pipelined; `at` is where loops around stand."""
+        """Cycles of a loop inside a loop that is not pipelined; `at` is where loops around stand, as far as it matters:
+        a loop that others decide is looked at once for each place of these."""
+        if item not in self._deciding:
+            self._deciding[item] = decided_by(item)
+        matters = {c: k for c, k in (at or {}).items() if c in self._deciding[item]}
+        key = (item, owner, self.least, tuple(matters.items()))
+        if key not in self._known:
+            self._known[key] = self._cycles_at(item, owner, matters)
+        return self._known[key]
+
+    def _cycles_at(self, item: Region, owner: str, at: TurnsAt) -> int:
         if isinstance(item, Again):
-            turns = item.counter.trip if item.span is None else item.span.turns(at or {}, item.counter.trip)
-            if not varies(item, inside=True) or turns > MOST_TURNS:
+            turns = item.counter.trip if item.span is None else item.span.turns(at, item.counter.trip)
+            if not varies(item, inside=True) or turns * prod(c.trip for c in at) > MOST_TURNS:
                 phases = tuple(self._phases(item.body, owner, at))
                 return turns * (self._around(phases) - 2 * len(phases)) + 1
-            each = (tuple(self._phases(item.body, owner, {**(at or {}), item.counter: k})) for k in range(turns))
+            each = (tuple(self._phases(item.body, owner, {**at, item.counter: k})) for k in range(turns))
             return sum(self._around(phases) - 2 * len(phases) for phases in each) + 1
         if isinstance(item, DataflowRegion):
             lengths = [sum(p.length + 2 for p in self._phases(task.body, task.name, at)) for task in item.tasks]
@@ -301,6 +314,18 @@ class RegionTiming:
                         what=f"the stream {name!r} is {what} by {len(ends[op]) or 'no'} tasks",
                         where=streams.where, hint="give every stream one task that writes and one that reads it",
                     )  # fmt: skip
+
+
+def decided_by(item: Region) -> frozenset[Counter]:
+    """The counters that say how often loops in it go round."""
+    if isinstance(item, Straight):
+        return frozenset()
+    if isinstance(item, Pipeline):
+        spans, parts = list(item.spans.values()), list[Region]()
+    else:
+        spans = [item.span] if isinstance(item, Again) and item.span is not None else []
+        parts = [p for t in item.tasks for p in t.body] if isinstance(item, DataflowRegion) else item.body
+    return frozenset(c for span in spans for c, _ in span.form.terms).union(*map(decided_by, parts))
 
 
 def varies(item: Region, inside: bool = False) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
-from penstock.compiler.hls_in.timed import time_kernel
+from penstock.compiler.hls_in.timed import RegionTiming, time_kernel
 from penstock.compiler.hls_in.to_nests import nests_of_kernel
 from penstock.compiler.simulator import VITIS, simulate
 
@@ -56,6 +57,30 @@ def test_turns_of_turns(tmp_path: Path) -> None:
     assert whole - inner == 8 * ii * sum(range(8))
     both, _ = cycles(tmp_path, three % ("i", "j"))
     assert both < inner * 0.6
+
+
+def test_a_loop_is_looked_at_once_where_those_that_decide_it_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four loops in one another, each as long as the one around says, all turns would be 40 to the third power."""
+    looks, plain = list[None](), RegionTiming.phase
+
+    def counted(*args: Any, **named: Any) -> Any:
+        looks.append(None)
+        return plain(*args, **named)
+
+    monkeypatch.setattr(RegionTiming, "phase", counted)
+    cycles(tmp_path, """void top(int a[40]) {
+      for (int i = 0; i < 40; i++)
+        for (int j = 0; j < i; j++) {
+          a[j] += 1;
+          for (int k = 0; k < j; k++) {
+            a[k] += 2;
+            for (int l = 0; l < k; l++) a[l] += i;
+          }
+        }
+    }""")
+    assert len(looks) < 4 * 40 * 40
 
 
 def test_values_of_such_loops_are_refused(tmp_path: Path) -> None:
