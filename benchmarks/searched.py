@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from benchmarks.between import between_kernels, loaded_channels, stored_channels
+from benchmarks.between import between_kernels
 from benchmarks.registry import Value
 from penstock.compiler.analysis.graph import Graph, read_graph
 from penstock.compiler.platforms.platform import ExternalMemory
@@ -26,6 +26,7 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.search.explore import explore
 from penstock.profiling.bandwidth import external_bits, memory_ports
+from penstock.profiling.handed_over import loaded_channels, stored_channels
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import simulate_design
 from penstock.services.jobs.search import choose

@@ -111,7 +111,7 @@ def starting_settings(
         smaller, more = _smaller(evaluator, best, choices)
         fastest = min([best, *smaller[:1]], key=lambda one: rank_of(evaluator.assume(one)))
         divisible = _divisible(evaluator, fastest, choices)
-        turned = _turned_less(evaluator, (divisible or [fastest])[0], choices)
+        turned = _turned_less(evaluator, (divisible or [fastest])[0], choices, second)
         otherwise = waiting_otherwise(found.timed, found.best) if evaluator.goal.weighs_frames else []
         settings += [fastest, *turned, *divisible, best, *otherwise, *smaller]
         modelled = found.tried + more
@@ -172,10 +172,12 @@ def _smaller(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -> 
     return [dict(one.params) for one in (fastest, *most_first(front, fastest))], len(found)
 
 
-def _turned_less(evaluator: Evaluator, best: Params, choices: Choices) -> list[dict[str, Value]]:
+def _turned_less(
+    evaluator: Evaluator, best: Params, choices: Choices, second: SecondProcess | None
+) -> list[dict[str, Value]]:
     """What holds less in converters than the best that finds a place, and is as fast."""
     found = evaluator.assume(best)
-    other = less_turned(evaluator, choices, found, DiesHold(evaluator))
+    other = less_turned(evaluator, choices, found, DiesHold(evaluator), second)
     return [] if other is found else [dict(other.params)]
 
 

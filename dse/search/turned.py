@@ -4,91 +4,165 @@ A converter holds what one kernel makes until another reads it in another order:
 in their slowest dim. A FIFO holds what its reader is too slow for, or takes in tokens that are wider than they come. A
 descent through many kernels comes to those of the most work alone, so that a maximum over rows, say, walks otherwise
 than what makes the rows, or has twenty times its lanes. Here kernels on both sides of the channels that hold most walk
-otherwise, get fewer lanes or more, or take in bursts sooner.
+otherwise, alone and with all around them in step, get fewer lanes or more, or take in bursts sooner. Where much waits
+time is lost as well: often what holds less is faster, sometimes only once two kernels are changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
 
 from penstock.compiler.analysis.graph import TensorOp
-from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.neighbours import follow, leader_of
 from penstock.dse.search.dies import DiesHold
+from penstock.dse.search.second import Rank, SecondProcess
+from penstock.dse.search.worth import State, foretell
 from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, WALK, outer_of
 from penstock.dse.space.tiling import Choices, Params, TilingSpace, Value
+from penstock.profiling.handed_over import handed_over
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.prefetch import computes
 
-_MOST_LOOKS, _LARGEST, _WAYS, _FEWER = 64, 4, 8, 0.98
-"""Settings that are looked at; of converters and of FIFOs, how many have their kernels changed; ways of each parameter
-of such a kernel; and what part of the bits may be left."""
+_MOST_LOOKS, _MOST_FRUITLESS = 256, 96
+"""Settings that are looked at, and how many of them after the last gain."""
+_LARGEST, _WAYS, _FEWER, _FASTER = 8, 8, 0.98, 0.998
+"""Channels that have their kernels changed; ways of each parameter of such a kernel; and what part of the bits or of
+the time may be left."""
+_ON_THE_WAY = 1.002
+"""So many times the least may be reached on the way to what is as good again."""
 _MUCH, _ANY = 0.25, 1 / 32
-"""Of all bits, what FIFOs hold together, and one of them, for which kernels beside them are changed: windows of frames
+"""Of all bits, what FIFOs hold together, and one channel, for which kernels beside them are changed: windows of frames
 hold far more, and a look at a chip full of them takes half a second."""
 
 
-def less_turned(evaluator: Evaluator, choices: Choices, best: Evaluation, dies: DiesHold) -> Evaluation:
-    """What holds notably less between kernels, is as good, and stands on the dies if `best` does; or else `best`."""
-    held, looked = held_between(evaluator, best), {evaluator.means(best.params)}
-    tried = set[tuple[str, Value]]()  # what is no better mostly is not with other kernels changed either
+@dataclass(frozen=True)
+class Way:
+    """What is changed of one kernel, and whether all around it are to walk in step."""
+
+    name: str
+    value: Value
+    in_step: bool = False
+
+
+def less_turned(
+    evaluator: Evaluator, choices: Choices, best: Evaluation, dies: DiesHold, second: SecondProcess | None = None
+) -> Evaluation:
+    """What holds notably less between kernels or is faster, is as good, and stands on the dies if `best` does; or else
+    `best`."""
+    now = settled = best
+    held, least, most = held_between(evaluator, best), best.values[0], max(0.0, dies.excess(best))
+    looks = _Looks(evaluator, second)
+    looked, last = {evaluator.means(best.params)}, 0
+    tried = set[Way]()  # what is no better mostly is not with other kernels changed either
     while True:
-        found = best
-        for name, value in other_ways(evaluator, choices, best):
-            params = {**best.params, name: value}
-            if (name, value) in tried or (means := evaluator.means(params)) in looked:  # few lanes are mostly some more
+        found = None
+        ways = [(way, state) for way, state in other_ways(evaluator, choices, now) if way not in tried]
+        looks.foresee([state for _, state in ways], now, below := (0.0, least * _ON_THE_WAY, inf))
+        for way, state in ways:
+            if (means := evaluator.means(state)) in looked:  # few lanes are mostly some more
                 continue
-            if len(looked) > _MOST_LOOKS:
-                return best
+            if len(looked) > min(_MOST_LOOKS, last + _MOST_FRUITLESS):
+                return settled
             looked.add(means)
-            tried.add((name, value))
-            other = _as_good(evaluator, params, best)
-            if other is None or (fewer := held_between(evaluator, other)) > held * _FEWER:
+            tried.add(way)
+            other = looks.look(state, below)
+            if other is None or not other.feasible:
                 continue
-            if dies.excess(other) <= max(0.0, dies.excess(best)):
+            if _is_faster(other, now) and dies.excess(other) > most:
+                other = dies.eased(other, choices) or other
+            fewer = held_between(evaluator, other)
+            if (_is_faster(other, now) or fewer <= held * _FEWER) and dies.excess(other) <= most:
                 found, held = other, fewer
                 break
-        if found is best:
-            return best
-        best = found
+        if found is None:
+            return settled
+        if _is_faster(found, now):
+            tried.clear()
+        now, least, last = found, min(least, found.values[0]), len(looked)
+        if now.values <= settled.values:  # else the other would be chosen again
+            settled = now
 
 
-def _as_good(evaluator: Evaluator, params: Params, best: Evaluation) -> Evaluation | None:
-    try:
-        if evaluator.outlook(params).values[0] > best.values[0]:
-            return None
-        other = evaluator.assume(params)
-    except PenstockError:  # it cannot be laid out
-        return None
-    return other if other.feasible and other.values <= best.values else None  # else the best would be chosen again
+def _is_faster(one: Evaluation, now: Evaluation) -> bool:
+    return one.values[0] < now.values[0] * _FASTER
 
 
-def other_ways(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iterator[tuple[str, Value]]:
+class _Looks:
+    """Settings are modelled here and, every second one of them, by the second process meanwhile."""
+
+    def __init__(self, evaluator: Evaluator, second: SecondProcess | None) -> None:
+        self._evaluator, self._second = evaluator, second
+        if second is not None:
+            second.work_for(evaluator)
+
+    def foresee(self, states: Sequence[State], now: Evaluation, below: Rank) -> None:
+        if self._second is not None and states and self._second.takes_more:
+            self._second.look_at([(_key(state), state) for state in states[1::2]], now.params, below)
+
+    def look(self, state: State, below: Rank) -> Evaluation | None:
+        """None where it cannot be laid out, or is not better than `below`."""
+        said = self._second.said(_key(state)) if self._second is not None else None
+        if said is None:
+            return foretell(self._evaluator, state, below).found
+        if said.found is not None:
+            self._evaluator.is_told(said.found)
+        return said.found
+
+
+def _key(state: Mapping[str, Value]) -> Hashable:
+    return tuple(sorted(state.items()))
+
+
+def other_ways(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iterator[tuple[Way, State]]:
     """Another walk, another burst, more or fewer lanes for one kernel beside a channel that holds much: one for each of
     them, then the next ones.
 
     First the walks with which it goes along with the kernel on the other side, with few lanes or many, and the next
     steps of the others. A kernel of many dims has so many walks that all looks would go to it.
     """
-    network, ways = evaluator.assembler.network(best.design), dict[str, dict[Value, None]]()
-    for channel, kinds in _largest(evaluator, best):
+    network, ways = evaluator.assembler.network(best.design), dict[str, dict[Way, None]]()
+    operations = {op.layer: op for op in evaluator.space.graph.operations}
+    for channel, kinds in _largest(evaluator, best, network):
         beside = kernels_beside(evaluator, channel, network)
         in_step = [_in_step(evaluator, best, layer) for layer in beside]
-        for name in (f"{kind}.{layer}" for kind in kinds for layer in beside):
-            if name in choices and name in best.params:
-                outer = [one[name] for one in in_step if name in one]
-                likely = [value for value in choices[name] if outer_of(value) in outer]
-                others = _nearest_first(choices[name], best.params[name])
-                ways.setdefault(name, {}).update(dict.fromkeys((*likely, *others)))
-    values = {name: [value for value in all_of if value != best.params[name]][:_WAYS] for name, all_of in ways.items()}
-    for place in range(max(map(len, values.values()), default=0)):
-        yield from ((name, ways[place]) for name, ways in values.items() if place < len(ways))
+        for kind, layer in ((kind, layer) for kind in kinds for layer in beside):
+            if (name := f"{kind}.{layer}") not in choices or name not in best.params:
+                continue
+            here = ways.setdefault(name, {})
+            if kind != WALK:
+                values = _nearest_first(choices[name], best.params[name])
+                here.update(dict.fromkeys(Way(name, value) for value in values if value != best.params[name]))
+                continue
+            outer = [one[name] for one in in_step if name in one]
+            walks = _walks_first(choices[name], best.params[name], outer)
+            here.update(dict.fromkeys(Way(name, walk, along) for walk in walks for along in (False, True)))
+    rows = [list(all_of)[: _WAYS * (2 if name.startswith(WALK) else 1)] for name, all_of in ways.items()]
+    for place in range(max(map(len, rows), default=0)):
+        for way in (row[place] for row in rows if place < len(row)):
+            state: State = {**best.params, way.name: way.value}
+            if way.in_step:
+                state = followed(evaluator.space, operations[way.name.partition(".")[2]], state)
+            if all(value in choices[name] for name, value in state.items()):
+                yield way, state
+
+
+def _walks_first(walks: Sequence[Value], now: Value, likely: Sequence[str]) -> list[Value]:
+    """Those along the likely dims, then the same with other lanes, then those with one slow dim, then all others."""
+    others = [walk for walk in walks if walk != now]
+
+    def place(walk: Value) -> int:
+        outer = outer_of(walk)
+        return 0 if outer in likely else 1 if outer == outer_of(now) else 2 if len(outer) == 1 else 3
+
+    return sorted(others, key=place)
 
 
 def _nearest_first(values: Sequence[Value], now: Value) -> list[Value]:
-    """Of a parameter whose values are steps; walks stay as they are."""
+    """Of a parameter whose values are steps."""
     return sorted(values, key=lambda value: abs(values.index(value) - values.index(now)))
 
 
@@ -110,32 +184,29 @@ def followed(space: TilingSpace, op: TensorOp, params: Params) -> dict[str, Valu
 
 def held_between(evaluator: Evaluator, one: Evaluation) -> int:
     """Bits that kernels hand over and converters and FIFOs hold meanwhile, as far as the model knows."""
-    return sum(_converters(evaluator, one).values()) + sum(_fifos(one).values())
+    return sum(_held(one, evaluator.assembler.network(one.design)).values())
 
 
-def _largest(evaluator: Evaluator, one: Evaluation) -> list[tuple[str, Sequence[str]]]:
+def _held(one: Evaluation, network: TaskNetwork) -> dict[str, int]:
+    fifos = {c.name: c.bits * max(1, c.high_water) for c in one.figures.channels if c.kind == "stream"}
+    held = {**converters_of(network), **fifos}
+    return {name: held[name] for name in sorted(handed_over(network)) if name in held}
+
+
+def _largest(evaluator: Evaluator, one: Evaluation, network: TaskNetwork) -> list[tuple[str, Sequence[str]]]:
     """The channels that hold most, and which parameters of the kernels beside them change that: what a converter holds
     follows from walks alone, what a FIFO does from the pace of both sides too."""
-    converters, fifos = _converters(evaluator, one), _fifos(one)
-    total = sum(converters.values()) + sum(fifos.values())
-    most = [name for name in sorted(fifos, key=lambda name: -fifos[name])[:_LARGEST] if fifos[name] >= total * _ANY]
-    turned = [(name, (WALK,)) for name in sorted(converters, key=lambda name: -converters[name])[:_LARGEST]]
-    waiting = [(name, (WALK, FAVOUR, BURST, COMPACT)) for name in most]
-    return [*turned, *(waiting if sum(fifos.values()) >= total * _MUCH else [])]
-
-
-def _converters(evaluator: Evaluator, one: Evaluation) -> dict[str, int]:
-    return converters_of(evaluator.assembler.network(one.design))
+    held, converters = _held(one, network), converters_of(network)
+    turned, waiting = (WALK,), (WALK, FAVOUR, BURST, COMPACT)
+    total = sum(held.values())
+    much = sum(bits for name, bits in held.items() if name not in converters) >= total * _MUCH
+    most = [name for name in sorted(held, key=lambda name: -held[name]) if much or name in converters][:_LARGEST]
+    return [(name, turned if name in converters else waiting) for name in most if held[name] >= total * _ANY]
 
 
 def converters_of(network: TaskNetwork) -> dict[str, int]:
     """How many bits each converter holds."""
     return {name: c.bits * c.words * c.depth for name, c in network.channels.items() if c.kind == "block"}
-
-
-def _fifos(one: Evaluation) -> dict[str, int]:
-    channels = [c for c in one.figures.channels if c.kind == "stream" and c.prefetch is None]
-    return {c.name: c.bits * max(1, c.high_water) for c in channels}
 
 
 def kernels_beside(evaluator: Evaluator, channel: str, network: TaskNetwork) -> list[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.between import between_kernels, loaded_channels, stored_channels
+from benchmarks.between import between_kernels
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.profiling.handed_over import loaded_channels, stored_channels
 
 
 @pytest.fixture(scope="module")
