@@ -31,6 +31,7 @@ from penstock.compiler.frontend.loader import describe
 from penstock.compiler.frontend.mask_hints import masks_as_given
 from penstock.compiler.frontend.narrow_constants import TOO_NARROW, replace_narrow_constants
 from penstock.compiler.frontend.origins import origin_of
+from penstock.compiler.frontend.quick_registering import quick_registering
 from penstock.compiler.frontend.quiet import quiet_torch
 from penstock.compiler.frontend.resampling import keep_largest
 from penstock.compiler.frontend.results import tensors_of
@@ -166,7 +167,7 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
     _check_names(model)
     _check_kinds(model)
     try:
-        with torch.no_grad(), quiet_torch(), masks_as_given():
+        with torch.no_grad(), quiet_torch(), masks_as_given(), quick_registering():
             exported: Any = torch.export.export(model.module, model.example_inputs, strict=False)
             begin("decompose")
             keep_largest(exported)
