@@ -21,9 +21,12 @@ Slots = tuple[int, Times]
 """The first token that waits for a slot, and for it and all later ones the token that frees theirs."""
 FollowRows = list[list[int]]
 
-FOLLOW = Compiled("token-times", ("penstock.profiling.follow",), "follow", inlined=("meet", "pass_on"))
+FOLLOW = Compiled(
+    "token-times", ("penstock.profiling.follow",), "follow",
+    before_loading=30_000, before_compiling=100_000,  # tokens
+    inlined=("meet", "pass_on"),
+)  # fmt: skip
 START_GAP = 1  # cycles between two inputs of a task
-FEW = 2_000  # tokens for which plain Python is done before compiled code is even loaded
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def _run(tables: _Tables) -> tuple[Times, Times]:
     rows = (tables.tasks, tables.nests, tables.ports, tables.channels)
     fixed = [_joined(parts) for parts in (tables.waits, tables.local, tables.sees, tables.places)]
     late, written, read = (np.zeros(n, np.int64) for n in (tables.lateness, tables.tokens, tables.tokens))
-    if tables.tokens < FEW:
+    if not FOLLOW.pays(tables.tokens):
         waits, local, sees, places = (part.tolist() for part in fixed)
         plain_written, plain_read = written.tolist(), read.tolist()
         at.follow(*rows, waits, local, sees, places, late.tolist(), plain_written, plain_read)

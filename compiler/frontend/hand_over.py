@@ -24,7 +24,7 @@ from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.utils.hints import isa
 
-from penstock.compiler.frontend.origins import numbers_in
+from penstock.compiler.frontend.origin import numbers_in
 
 ORIGIN = "penstock.origin"
 _HEX = re.compile(r"(?<!\")\b0x[0-9A-F]+\b.*f(16|32|64)>$")

@@ -24,7 +24,8 @@ from penstock.compiler.frontend.lift import Argument, lift_weights
 from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
 from penstock.compiler.frontend.lower import lower
 from penstock.compiler.frontend.name_layers import name_layers
-from penstock.compiler.frontend.origins import Origin, mark_origins
+from penstock.compiler.frontend.origin import Origin
+from penstock.compiler.frontend.origins import mark_origins
 from penstock.compiler.frontend.repeated_layers import RepeatedLayers, find_layers
 from penstock.compiler.frontend.results import name_results
 from penstock.compiler.frontend.split_host import Split, split_off_host, values_read

@@ -25,7 +25,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.frontend.export import SayStage, ignore_stage
 from penstock.compiler.frontend.hand_over import hand_over
-from penstock.compiler.frontend.origins import Origin, numbers_in
+from penstock.compiler.frontend.origin import Origin, numbers_in
 from penstock.compiler.frontend.quiet import quiet_torch
 
 _PIPELINE = (

@@ -9,7 +9,7 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Operation
 
 from penstock.compiler.frontend.hand_over import ORIGIN
-from penstock.compiler.frontend.origins import Origin
+from penstock.compiler.frontend.origin import Origin
 from penstock.compiler.names import Names
 from penstock.compiler.places import WrittenPlace
 from penstock.compiler.transforms.check_canonical import SOURCE

@@ -152,7 +152,7 @@ def run_waves(
             jumped = False
             for k in range(SAVED):
                 since = turn - saved_turn[dim, k]
-                if saved_turn[dim, k] == 0 or since % period:
+                if saved_turn[dim, k] == 0 or since <= 0 or since % period:  # of an earlier pass
                     continue
                 # the last turn is another, and the one before fetches for it
                 ahead_of = (loops[0, dim] - 2 - turn) // since

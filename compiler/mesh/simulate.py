@@ -20,8 +20,10 @@ from penstock.compiler.mesh.traffic import Floats, Group, Traffic
 
 MOST_ROUNDS = 200_000
 MOST_TRACED, BINS = 20_000, 48
-_COMPILED_FROM = 400
-_ENGINE = Compiled("mesh", ("penstock.compiler.mesh.engine",), "run_waves")
+_ENGINE = Compiled(
+    "mesh", ("penstock.compiler.mesh.engine",), "run_waves",
+    before_loading=40_000, before_compiling=750_000,  # tiles moved, by all groups of links
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def _simulated(
     busy, core_busy = np.split(tally, [traffic.size])
     turns, marks = (len(order), engine.SAVED), np.zeros(4)
     rounds = mapping.waves * sum(phase.most for phase in facts.phases)
-    run: Callable[..., float] = _ENGINE.function() if rounds * len(flat) > _COMPILED_FROM else engine.run_waves
+    run: Callable[..., float] = _ENGINE.function() if _ENGINE.pays(rounds * len(flat)) else engine.run_waves
     cycles = run(
         mapping.waves, loops, places, np.array(periods, np.int64), most_rounds,
         np.array([phase.extent.const for phase in facts.phases], np.int64), by.astype(np.int64),

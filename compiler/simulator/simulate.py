@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import cast
 
 import numpy as np
@@ -30,8 +30,6 @@ from penstock.compiler.simulator.state import (
     sizes_of,
 )
 
-SMALL = 20_000  # events that plain Python is done with before compiled code is even loaded,
-LARGE = 2_000_000  # and before it is compiled, which takes half a minute, once on a machine
 TRIED, SHARE = 20_000, 8  # a run without depths is given up after so many events, and one of so many accesses,
 ROOM = 1 << 17  # or where it needs more words for times than this: the run with depths is sooner then
 
@@ -40,6 +38,7 @@ _ENGINE_PARTS = (
 )  # fmt: skip
 ENGINE = Compiled(
     "simulator", tuple([f"penstock.compiler.simulator.{part}" for part in _ENGINE_PARTS]), "advance",
+    before_loading=30_000, before_compiling=1_000_000,  # events gone through
     inlined=("run_of", "time_in", "step_in", "end_of", "has_room", "append", "step", "passed"),
 )  # fmt: skip
 
@@ -86,7 +85,6 @@ class Simulator:
         self._names = [link.channel.name for link in self.plan.links]
         self._free: dict[int, Ints | None] = {}
         self._sizes: Ints | None = None
-        self._events = 0
 
     def run(
         self, depths: Mapping[str, int | None] | None = None, *, frames: int = 1, bounded: bool = True
@@ -165,21 +163,29 @@ class Simulator:
     def _run(
         self, depths: Sequence[int | None], frames: int, *, every_time: bool = False, tried: bool = False
     ) -> tuple[EngineState, bool]:
-        """One that is only `tried` is given up where it takes long."""
-        state = new_state(self.plan, depths, frames, self._sizes, every_time=every_time)
-        state.memory[at.MOST_WORK] = max(TRIED, self.plan.accesses * frames // SHARE) if tried else at.FAR
-        run = self._compiled if self._is_long(frames) else self._interpreted
-        done = run(state)
-        while not done and (not tried or len(state.rings) <= ROOM) and grow(self.plan, state):
-            done = run(state)
+        """One that is only `tried` is given up where it takes long.
+
+        One for which compiled code pays after all begins anew with it: how far it had come must not show in `work`.
+        """
+        most = max(TRIED, self.plan.accesses * frames // SHARE) if tried else at.FAR
+        fresh = partial(new_state, self.plan, depths, frames, self._sizes, every_time=every_time)
+        state, plain = fresh(), ENGINE.left()
+        done = plain > 0 and self._advanced(self._interpreted, state, min(most, plain), tried=tried)
+        spent = int(state.memory[at.WORK])
+        ENGINE.count(spent)
+        if not plain or (not done and plain < spent <= most):
+            state = fresh()
+            done = self._advanced(self._compiled, state, most, tried=tried)
         if not tried or len(state.rings) <= ROOM:
             self._sizes = sizes_of(self.plan, state)
         return state, done
 
-    def _is_long(self, frames: int) -> bool:
-        """Whether compiled code pays, all runs so far counted."""
-        self._events += self.plan.accesses * frames
-        return ENGINE.is_at_hand() or self._events >= (SMALL if ENGINE.is_on_disk() else LARGE)
+    def _advanced(self, run: Callable[[EngineState], bool], state: EngineState, most: int, *, tried: bool) -> bool:
+        state.memory[at.MOST_WORK] = most
+        done = run(state)
+        while not done and (not tried or len(state.rings) <= ROOM) and grow(self.plan, state):
+            done = run(state)
+        return done
 
     @staticmethod
     def _compiled(state: EngineState) -> bool:

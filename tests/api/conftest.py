@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,6 +27,8 @@ from tests.fixtures.servers import fresh_database
 from tests.fixtures.waiting import QUIET_SECONDS, wait_until
 
 MakeClient = Callable[..., httpx.Client]
+CERTIFICATES = ssl.create_default_context()
+"""Reading them takes longer than a request; a client without would read its own."""
 
 
 @pytest.fixture
@@ -41,7 +44,7 @@ def make_client(settings: Settings) -> Iterator[MakeClient]:
         def make(changed: Settings | None = None, **options: Any) -> httpx.Client:
             app = create_app(changed or settings, ApiOptions(**options))
             url = stack.enter_context(served(app))
-            return stack.enter_context(httpx.Client(base_url=url, timeout=60.0, trust_env=False))
+            return stack.enter_context(httpx.Client(base_url=url, timeout=60.0, trust_env=False, verify=CERTIFICATES))
 
         yield make
 
@@ -59,7 +62,7 @@ def shared_client(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathF
         home = tmp_path_factory.mktemp("shared") / "home"
         app = create_app(Settings(home=home, database_url=url, allow_python_models=True), ApiOptions())
         url = stack.enter_context(served(app))
-        yield stack.enter_context(httpx.Client(base_url=url, timeout=60.0, trust_env=False))
+        yield stack.enter_context(httpx.Client(base_url=url, timeout=60.0, trust_env=False, verify=CERTIFICATES))
 
 
 @pytest.fixture

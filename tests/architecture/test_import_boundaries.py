@@ -155,6 +155,28 @@ def test_faces_do_without_the_compilers_libraries(module: str) -> None:
     assert answer.returncode == 0, answer.stderr
 
 
+@pytest.mark.parametrize("reference", ["examples/tasks/systolic_1d.py", "zoo.mlir"])
+def test_what_is_read_as_text_does_without_pytorch(reference: str, tmp_path: Path) -> None:
+    """It takes seconds to load; torch-mlir's Python side does without it as well."""
+    path = ROOT / reference
+    if path.suffix == ".mlir":
+        path = tmp_path / reference
+        path.write_text(
+            "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+            "  %e = tensor.empty() : tensor<4xf32>\n"
+            "  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], "
+            'iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) {\n'
+            "  ^bb0(%a: f32, %b: f32):\n    %s = arith.addf %a, %a : f32\n    linalg.yield %s : f32\n"
+            "  } -> tensor<4xf32>\n  func.return %y : tensor<4xf32>\n}\n"
+        )
+    code = BLOCKER.replace(repr(HEAVY), repr(("torch",))) + (
+        f"from penstock.compiler.frontend import import_model\nprint(import_model({str(path)!r}).signature.outputs)"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=600)
+    assert answer.returncode == 0, answer.stderr
+    assert "Port(" in answer.stdout
+
+
 def test_the_blocker_blocks() -> None:
     answer = subprocess.run([sys.executable, "-c", BLOCKER + "import numpy"], capture_output=True, text=True)
     assert "blocked: numpy" in answer.stderr

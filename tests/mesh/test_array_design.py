@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from penstock.compiler.jit import Compiled
 from penstock.compiler.mesh.description import load_machine, machine_of, module_of_toml
 from penstock.compiler.mesh.instructed.area import ArrayTable, area_of
 from penstock.compiler.mesh.instructed.array import array_of
@@ -72,6 +73,21 @@ def test_the_estimate_is_near_what_is_simulated(design: ArrayDesign, shapes: dic
             estimated = min(float(ProductShape.of(product_of(row)).cycles(table)[0]) for row in rows)
             assert np.isfinite(estimated)
             assert one.plans[name].run.cycles == pytest.approx(estimated, rel=0.25)
+
+
+@pytest.mark.slow
+def test_compiled_and_plain_engines_are_one(
+    shapes: dict[str, list[TileProgram]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the planner and of the array: what is compiled takes seconds, and fast tests may do without it."""
+    machine = load_machine(SHIPPED)
+    for rows in shapes.values():
+        found = []
+        for left in (1 << 60, 0):
+            monkeypatch.setattr(Compiled, "left", lambda _, left=left: left)
+            plan = plan_product(rows, machine, array_of(machine), 2)
+            found.append((plan.run, plan.modelled, plan.tried))
+        assert found[0] == found[1]
 
 
 def test_fewer_multipliers_take_longer(design: ArrayDesign, shapes: dict[str, list[TileProgram]]) -> None:

@@ -9,9 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from penstock.compiler.dialects.nest import Term
+from penstock.compiler.jit import Compiled
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.schedule import NestSchedule
-from penstock.profiling import in_order, sampling
+from penstock.profiling import sampling
 from penstock.profiling import timeline as timelines
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
@@ -145,16 +146,16 @@ def test_times_in_order_agree_with_stepping(net: TaskNetwork):
         check_against_stepping(net)
 
 
-@pytest.mark.parametrize("few", [in_order.FEW, 0], ids=["plain", "compiled"])
+@pytest.mark.parametrize("left", [1 << 60, 0], ids=["plain", "compiled"])
 @given(net=drawn_networks(), most=st.sampled_from([4, 64]), flushing=st.booleans())
 @settings(max_examples=100)
-def test_times_in_order_are_those_that_sweeps_settle_on(few: int, net: TaskNetwork, most: int, flushing: bool):
+def test_times_in_order_are_those_that_sweeps_settle_on(left: int, net: TaskNetwork, most: int, flushing: bool):
     found: list[Timeline | None] = []
     for sweeps in (0, 300):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(timelines, "_MOST_SWEEPS", sweeps)
             patch.setattr(sampling, "MAX_TOKENS", most)
-            patch.setattr(in_order, "FEW", few)
+            patch.setattr(Compiled, "left", lambda _: left)
             try:
                 found.append(times(net, flushing=flushing))
             except ProfilingError:
@@ -169,15 +170,15 @@ def test_times_in_order_are_those_that_sweeps_settle_on(few: int, net: TaskNetwo
             assert getattr(channel, field).tolist() == getattr(swept.channels[name], field).tolist()
 
 
-@pytest.mark.parametrize("few", [in_order.FEW, 0], ids=["plain", "compiled"])
+@pytest.mark.parametrize("left", [1 << 60, 0], ids=["plain", "compiled"])
 @given(net=drawn_networks(), inputs=st.integers(2, 5))
 @settings(max_examples=100)
-def test_inputs_that_are_followed_are_as_far_apart_as_simulated(few: int, net: TaskNetwork, inputs: int):
+def test_inputs_that_are_followed_are_as_far_apart_as_simulated(left: int, net: TaskNetwork, inputs: int):
     board = load_platform("u55c")
     simulated = simulate_design(net, board, 250.0, frames=inputs)
     free = FreeTimeline(net, read_stage=1, platform=board, clock_mhz=250.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(in_order, "FEW", few)
+        patch.setattr(Compiled, "left", lambda _: left)
         if simulated.deadlock is not None:
             with pytest.raises(ProfilingError, match="does not settle"):
                 free.followed(net, inputs)

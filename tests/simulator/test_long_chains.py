@@ -10,7 +10,9 @@ import pytest
 
 from benchmarks.long_chains import mixed_chain, pass_through_chain, products_chain
 from benchmarks.simulation import CYCLES, TASKS, bridges, modes
+from penstock.compiler.jit import Compiled
 from penstock.compiler.simulator import OPEN_RTL, VITIS, Network, Rules, Simulator
+from penstock.compiler.simulator.layout import FAR
 from tests.simulator.stepping import step_through
 from tests.simulator.test_simulate import diamond
 
@@ -47,7 +49,7 @@ def work(network: Network, rules: Rules, depth: int | None) -> int:
 
     depths = dict.fromkeys([c.name for c in network.channels], depth)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Simulator, "_is_long", lambda *_: False)
+        patch.setattr(Compiled, "left", lambda _: FAR)
         simulator = Simulator(network, rules)
         sys.setprofile(count)
         try:

@@ -27,6 +27,7 @@ from penstock.compiler.simulator import (
     stalling,
     state,
 )
+from penstock.compiler.simulator import layout as at
 from penstock.profiling.networks.guards import Guard
 from tests.simulator.networks import access, draw_network
 from tests.simulator.stepping import Stuck, step_through
@@ -102,8 +103,7 @@ def without_trace(result: Simulation) -> Simulation:
 
 def test_what_recurs_is_carried_on_as_it_would_have_gone(monkeypatch: pytest.MonkeyPatch):
     """Times, marks and every count of stalls, where states are compared early and where they never are."""
-    monkeypatch.setattr(Compiled, "is_at_hand", lambda self: False)
-    monkeypatch.setattr(simulate_module, "SMALL", 1 << 40)
+    monkeypatch.setattr(Compiled, "left", lambda self: at.FAR)
     repeated: list[int] = []
     repeat = recurrence.repeat
 
@@ -200,7 +200,7 @@ def memory_network(seed: int) -> Network:
 
 def test_turns_made_at_once_are_those_made_one_by_one(monkeypatch: pytest.MonkeyPatch):
     """What a steady rhythm skips is what it would have come to, external memory included."""
-    monkeypatch.setattr(Compiled, "is_at_hand", lambda self: False)
+    monkeypatch.setattr(Compiled, "left", lambda self: at.FAR)
     networks = [memory_network(seed) for seed in range(60)] + [draw_network(seed) for seed in range(3000, 3040)]
     quick = [Simulator(network).run(frames=2) for network in networks]
     monkeypatch.setattr(stalling, "find_turns", lambda p, first, m: 0)

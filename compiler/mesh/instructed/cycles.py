@@ -14,9 +14,10 @@ from penstock.compiler.mesh.instructed.array import LEVELS, LINK, ROOM, CoreArra
 from penstock.compiler.mesh.instructed.loading import tokens_of
 from penstock.compiler.mesh.instructed.programs import ArrayProgram, EngineFields
 
-_COMPILED = Compiled("array", ("penstock.compiler.mesh.instructed.clock",), "run_array")
-_PLAIN_STEPS = 30_000
-"""So many steps of cores are made in plain Python, which starts at once."""
+_COMPILED = Compiled(
+    "array", ("penstock.compiler.mesh.instructed.clock",), "run_array",
+    before_loading=30_000, before_compiling=300_000,  # steps of cores
+)  # fmt: skip
 MOST_CYCLES = 50_000_000
 _BEGINS, _ENDS = 1, 1
 """Cycles between the last token and the first cycle of the engines, and from the last word to the end."""
@@ -73,8 +74,7 @@ def simulate_program(program: ArrayProgram) -> ArrayRun:
     if steps * math.prod(counts) > MOST_CYCLES:
         raise _too_slow(program)
     work = program.rows * program.columns * steps * math.prod(counts)
-    known = _COMPILED.is_at_hand() or _COMPILED.is_on_disk()
-    run = _COMPILED.function() if known or work > _PLAIN_STEPS else clock.run_array
+    run = _COMPILED.function() if _COMPILED.pays(work) else clock.run_array
     ints = np.int64
     found = run(
         np.array([array.rows, array.columns, ROOM, LINK, LEVELS, array.ports, MOST_CYCLES], ints), np.array(mac, ints),
