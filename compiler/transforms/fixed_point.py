@@ -34,7 +34,14 @@ class NotFixedPoint(Exception):
 
 
 class TooWide(Exception):
-    """With this shift a sum does not fit, or no multiplier needs so fine a unit: a smaller one may do."""
+    """With this shift a sum does not fit, or no multiplier needs so fine a unit: one less by `places` may do.
+
+    All that is too wide halves from one shift to the next, so that those between are too wide as well.
+    """
+
+    def __init__(self, places: int = 1) -> None:
+        super().__init__()
+        self.places = max(1, places)
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ class Translator:
             return value.value
         fixed = self._align(value)
         if self.spare:
-            raise TooWide
+            raise TooWide(self.spare)
         rounded = self._emit(arith.AddiOp(fixed.value, self._constant(1 << (self.shift - 1), 64)))
         shifted = self._emit(arith.ShRSIOp(rounded, self._constant(self.shift, 64)))
         limit = 1 << (width - 1)
@@ -224,8 +231,7 @@ class Translator:
         numbers = np.floor(np.asarray(known.numbers, np.float64) / scale + 0.5)
         if not np.all(np.isfinite(numbers)):
             raise NotFixedPoint("an infinite constant")
-        if np.max(np.abs(numbers)) >= _WIDE_LIMIT:
-            raise TooWide
+        _checked(int(np.max(np.abs(numbers))))
         return numbers.astype(np.int64)
 
     def _constant(self, number: int, width: int) -> SSAValue:
@@ -238,7 +244,7 @@ class Translator:
 
 def _checked(bound: int) -> int:
     if bound >= _WIDE_LIMIT:
-        raise TooWide
+        raise TooWide(bound.bit_length() - _WIDE_LIMIT.bit_length())
     return bound
 
 

@@ -74,11 +74,12 @@ def _in_integers(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tupl
 
 def _finest(attempt: Callable[[int], Rounded]) -> Rounded:
     """With the largest shift that fits."""
-    for shift in range(_LARGEST_SHIFT, 0, -1):
+    shift = _LARGEST_SHIFT
+    while shift > 0:
         try:
             return attempt(shift)
-        except TooWide:
-            continue
+        except TooWide as error:
+            shift -= error.places
     raise NotFixedPoint("no common scale fits 64 bits")
 
 

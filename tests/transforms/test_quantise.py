@@ -20,7 +20,9 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.loaded import LoadedEvaluation
 from penstock.compiler.interpreter.linalg import run, run_rows
 from penstock.compiler.program import Program
+from penstock.compiler.transforms import fixed_point, quantise_elementwise
 from penstock.compiler.transforms.canonicalise import quantise, simplify
+from penstock.compiler.transforms.fixed_point import TooWide
 from penstock.compiler.transforms.generics import is_reduction
 from penstock.compiler.zoo.mlp import Mlp
 from tests.frontend.models import Lambda, import_module, make, seeded
@@ -279,6 +281,34 @@ def test_calibration_inputs_decide_the_scales() -> None:
     assert program.evaluation is not None
     error = np.abs(run_rows(wide, program.evaluation.inputs) - program.evaluation.outputs)
     assert error.max() < 0.05 * np.abs(program.evaluation.outputs).max()
+
+
+def test_shifts_that_are_passed_over_would_not_have_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum of two branches, a gate, a norm and a function, in integers: as if every shift had been tried."""
+    tried: list[int] = []
+    finest = quantise_elementwise._finest
+
+    def counted(attempt: Any) -> Any:
+        return finest(lambda shift: [tried.append(shift), attempt(shift)][1])
+
+    class OneByOne(TooWide):
+        def __init__(self, _places: int = 1) -> None:
+            super().__init__()
+
+    def forward(net: Any, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(net.one(x)) + 3e-5 * net.two(x) - 1e3
+        return torch.softmax(y, 1) + torch.sigmoid(y) * net.norm(y) / 7 + torch.clamp(y, -0.5, 1e4)
+
+    def model() -> Lambda:
+        return Lambda(forward, one=nn.Linear(6, 5), two=nn.Linear(6, 5), norm=nn.LayerNorm(5))
+
+    program = simplify(import_module(make(model), seeded((4, 6))))
+    monkeypatch.setattr(quantise_elementwise, "_finest", counted)
+    quick, attempts = str(quantise(program).module), len(tried)
+    tried.clear()
+    monkeypatch.setattr(fixed_point, "TooWide", OneByOne)
+    assert str(quantise(program).module) == quick
+    assert 0 < 3 * attempts < len(tried)
 
 
 def test_golden_of_a_small_mlp() -> None:
