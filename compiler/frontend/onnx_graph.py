@@ -290,7 +290,8 @@ def _place(root: nn.Module, path: list[str], value: nn.Module | Tensor) -> str:
     """Register below `root`, under a path that is free, and tell which one it was."""
     parent, taken = root, list[str]()
     for part in path[:-1]:
-        child = dict(parent.named_children()).get(part)
+        children: dict[str, nn.Module] = vars(parent)["_modules"]  # named_children() goes through all, for each node
+        child = children.get(part)
         if child is None:
             part = _free_name(parent, part)
             child = nn.Module()
