@@ -279,6 +279,11 @@ def _recurrence(
     if path is None:
         return [], 1
     slow = [node for node in path if delays.stages(node)]
+    chain = _chain(cycle, delays)
+    if chain > max(delays.loop_latency(slow, False, cycle.register), 1):
+        bound = -(-chain // cycle.distance)
+        reason = f"{_between_uses(path[1:], cycle)}, {chain} cycles one after the other"
+        return [IiLimit(bound, reason, path[-1].line)], bound
     if not slow:
         return [], 1
     usual = delays.loop_latency(slow, False, cycle.register)
@@ -292,12 +297,45 @@ def _recurrence(
             if cycle.distance == 1 and quick == (ring := [node for node in slow if node.op != "load"]):
                 rings.append((latency, ring))
     bound = -(-latency // cycle.distance)
-    name = cycle.start.array.name if cycle.start.array is not None else "a variable"
-    kinds = ", ".join(sorted({n.op for n in slow}))
-    what = f"{len(slow)} operation{'s' * (len(slow) > 1)} ({kinds}) between two uses of {name}"
-    reason = f"{what}, {latency} cycles, needed again after {cycle.distance} iteration{'s' * (cycle.distance > 1)}"
+    after = f"{cycle.distance} iteration{'s' * (cycle.distance > 1)}"
+    reason = f"{_between_uses(slow, cycle)}, {latency} cycles, needed again after {after}"
     stored = delays.loop_latency(slow, False, register=cycle.start.array is None)
     return [IiLimit(bound, reason, slow[-1].line)], -(-stored // cycle.distance)
+
+
+def _between_uses(nodes: list[KernelValue], cycle: _Cycle) -> str:
+    name = cycle.start.array.name if cycle.start.array is not None else "a variable"
+    kinds = ", ".join(sorted({n.op for n in nodes}))
+    return f"{len(nodes)} operation{'s' * (len(nodes) > 1)} ({kinds}) between two uses of {name}"
+
+
+def _chain(cycle: _Cycle, delays: Delays) -> int:
+    """Cycles around a cycle of dependences through integers and words at addresses that come back: as many as their
+    delays fill. 0 where an operator of several stages is in it, of which `loop_latency` knows."""
+    nodes = _between(cycle.start, cycle.end)
+    if any(delays.row(node) is not None for node in nodes):
+        return 0
+    at, offset = _walked(nodes, cycle, delays, 0.0)
+    if not cycle.register:
+        return at + 1
+    if at == 0:
+        return 1
+    again, more = _walked(nodes, cycle, delays, offset)  # the next iteration begins in the cycle that ends this one
+    return at if (again, more) <= (at, offset) else at + 1
+
+
+def _walked(nodes: list[KernelValue], cycle: _Cycle, delays: Delays, offset: float) -> tuple[int, float]:
+    """When what comes back is there again: the cycle, and nanoseconds into it."""
+    there: dict[KernelValue, tuple[int, float]] = {}
+    for node in nodes:
+        begun = max((there[arg] for arg in _values(node) if arg in there), default=None)
+        if node is cycle.start:
+            there[node] = delays.leave(node, 0, 0.0, quick=False) if not cycle.register else (0, offset)
+        elif node is cycle.end and node.op == "store" and begun is not None:
+            return begun
+        elif begun is not None:
+            there[node] = delays.leave(node, *delays.enter(node, *begun), quick=False)
+    return there.get(cycle.end, (0, 0.0))
 
 
 def _longest(start: KernelValue, end: KernelValue, delays: Delays) -> list[KernelValue] | None:
