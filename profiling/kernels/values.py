@@ -140,24 +140,36 @@ def _interpreted(nests: KernelNests, memories: Mapping[str, Array], name: str) -
         ) from error  # fmt: skip
 
 
-def random_memories(arguments: tuple[KernelArgument, ...], seed: int) -> dict[str, Array]:
+def random_memories(arguments: tuple[KernelArgument, ...], seed: int, below: int | None = None) -> dict[str, Array]:
     """Numbers for every argument, the same each time, as they lie in a source's memory.
 
-    Of integers most are small, so that conditions go both ways; a quarter may be anything that the type holds.
+    Of integers most are small, so that conditions go both ways; a quarter may be anything that the type holds. With
+    `below` all of them are from 0 up to there.
     """
     generator = np.random.default_rng(seed)
-    found: dict[str, Array] = {}
-    for one in arguments:
-        dtype = np.dtype(one.dtype)
-        if dtype.kind == "f":
-            values = generator.uniform(-1, 1, one.shape)
-        else:
-            values = generator.integers(0 if dtype.kind == "b" else -8, 2 if dtype.kind == "b" else 8, one.shape)
-            if dtype.kind != "b":
-                whole = np.frombuffer(generator.bytes(values.size * dtype.itemsize), dtype).reshape(one.shape)
-                values = np.where(generator.random(one.shape) < _ANYTHING, whole, values)
-        found[one.name] = _in_bits(one, values.astype(dtype), signed=one.signed)
-    return found
+    return {
+        one.name: _in_bits(one, _drawn(np.dtype(one.dtype), one.shape, generator, below), signed=one.signed)
+        for one in arguments
+    }
+
+
+def _drawn(dtype: Any, shape: tuple[int, ...], generator: np.random.Generator, below: int | None) -> Array:
+    """`dtype` is numpy's, of a number or of a struct."""
+    if dtype.names is not None:
+        whole: Any = np.zeros(shape, dtype)
+        for name in dtype.names:
+            if dtype[name].kind != "V":
+                whole[name] = _drawn(dtype[name], shape, generator, below)
+        return whole
+    if dtype.kind == "f":
+        return generator.uniform(-1, 1, shape).astype(dtype)
+    if dtype.kind == "b":
+        return generator.integers(0, 2, shape).astype(dtype)
+    if below is not None:
+        return generator.integers(0, min(below, np.iinfo(dtype).max), shape).astype(dtype)
+    values = generator.integers(-8, 8, shape)
+    whole = np.frombuffer(generator.bytes(values.size * dtype.itemsize), dtype).reshape(shape)
+    return np.where(generator.random(shape) < _ANYTHING, whole, values).astype(dtype)
 
 
 def _in_bits(one: KernelArgument, values: Array, *, signed: bool) -> Array:

@@ -49,9 +49,10 @@ def explore_source(
         try:
             with (stages := Stages()).running():
                 stages.begin("trying sources")
+                most = asked["trials"] or TRIALS
                 found = explore_kernel(
-                    Path(model), top, clock_mhz, platform.part, limits, objective=objective,
-                    trials=asked["trials"] or TRIALS,
+                    Path(model), top, clock_mhz, platform.part, limits, objective=objective, trials=most,
+                    watch=lambda tried: stages.note(f"{tried.number + 1} of at most {most}"),
                 )  # fmt: skip
         except PenstockError as error:
             for other in error.others:

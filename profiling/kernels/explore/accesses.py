@@ -48,6 +48,12 @@ class Accesses:
 
 
 NOTHING = Accesses(())
+_STEPS = ("++", "--", "p++", "p--")
+_LOOKS = frozenset(
+    {"range", "to_int", "to_uint", "to_int64", "to_uint64", "to_float", "to_double", "to_bool", "length", "get_bit",
+     "test", "bit", "is_neg", "iszero", "sign", "and_reduce", "or_reduce", "xor_reduce"}
+)  # fmt: skip
+"""Methods of numbers of any width that change nothing."""
 _ASSIGNING = ("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "^=", "|=")
 
 
@@ -108,14 +114,22 @@ class AccessReader:
             case "name":
                 if tree[2] not in self.constants:
                     yield WordAccess(tree[2], (), False)
-            case "index":
+            case "index" | "member":
                 yield from self._word(tree, writes=False)
             case "binary" if tree[2] in _ASSIGNING:
                 if tree[2] != "=":
                     yield from self.expression(tree[3])
                 yield from self.expression(tree[4])
                 yield from self._target(tree[3])
-            case "unary" if tree[2] in ("++", "--", "p++", "p--"):
+            case "operator" if tree[2] in _ASSIGNING and len(tree[3]) == 2:  # of numbers of any width
+                if tree[2] != "=":
+                    yield from self.expression(tree[3][0])
+                yield from self.expression(tree[3][1])
+                yield from self._target(tree[3][0])
+            case "operator" if tree[2] in _STEPS and tree[3]:
+                yield from self.expression(tree[3][0])
+                yield from self._target(tree[3][0])
+            case "unary" if tree[2] in _STEPS:
                 yield from self.expression(tree[3])
                 yield from self._target(tree[3])
             case _:
@@ -125,15 +139,20 @@ class AccessReader:
     def _target(self, tree: Tree) -> Iterator[WordAccess]:
         while tree[0] == "cast":
             tree = tree[3]
-        if tree[0] == "name":
+        if tree[0] == "operator":  # a bit, or some
+            yield from self.expression(tree)
+            yield from self._target(tree[3][0])
+        elif tree[0] == "name":
             yield WordAccess(tree[2], (), True)
         else:
             yield from self._word(tree, writes=True)
 
     def _word(self, tree: Tree, *, writes: bool) -> Iterator[WordAccess]:
         index: list[CounterSum | None] = []
-        while tree[0] in ("index", "cast"):
-            if tree[0] == "index":
+        while tree[0] in ("index", "cast", "member"):  # a field is taken for its whole struct
+            if tree[0] == "member":
+                tree = tree[2]
+            elif tree[0] == "index":
                 index.insert(0, self.affine(tree[3]))
                 yield from self.expression(tree[3])
                 tree = tree[2]
@@ -180,7 +199,9 @@ def _children(tree: Tree) -> Iterator[Tree]:
 def _unknown(tree: Tree, pure: frozenset[str]) -> bool:
     """Whether something in it may do more than read words and assign them."""
     kind = tree[0]
-    if kind in ("method", "operator", "construct", "member", "bad", "text", "list"):
+    if kind in ("construct", "bad", "text", "list") or (kind == "method" and tree[3] not in _LOOKS):
+        return True
+    if kind == "operator" and not (tree[2] in ("[]", "()") or tree[2] in _ASSIGNING or tree[2] in _STEPS):
         return True
     if kind == "call" and tree[2] not in pure:
         return True

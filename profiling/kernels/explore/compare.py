@@ -3,55 +3,113 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.fence import Sources, lay_out
+from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.to_nests import KernelArgument
 from penstock.profiling.kernels.values import random_memories, source_program
+
+_KINDS = {"float": "float32", "double": "float64", "half": "float16", "bool": "bool"}
 
 
 def compare_sources(
     sources: Sources, top: str, text: str, arguments: tuple[KernelArgument, ...], seed: int = 0
 ) -> tuple[int, int]:
-    """Words that both sources leave in their arguments, and how many differ: compiled by g++, on random numbers."""
-    memories = random_memories(arguments, seed)
+    """Words that both sources leave in their arguments, and how many differ: compiled by g++, on random numbers.
+
+    Where the given source does not survive these, or leaves others than the new one, an address may be what numbers
+    decide: then all integers are such that they lie in its arrays.
+    """
     with tempfile.TemporaryDirectory(prefix="penstock-explore-") as scratch:
         work = Path(scratch)
         old = lay_out(sources, sources.texts[sources.main], work / "old")
         new = lay_out(sources, text, work / "new")
-        expected = source_program(old, top, arguments, work / "before").run(memories)
-        found = source_program(new, top, arguments, work / "after").run(memories)
+        before = source_program(old, top, arguments, work / "before")
+        after = source_program(new, top, arguments, work / "after")
+        least = min((n for one in arguments if not one.scalar for n in one.shape if n > 1), default=1)
+        try:
+            memories = random_memories(arguments, seed)
+            found = _held(arguments, before.run(memories), after.run(memories))
+        except PenstockError:
+            found = 0, 1
+        if found[1]:
+            memories = random_memories(arguments, seed, below=least)
+            found = _held(arguments, before.run(memories), after.run(memories))
+        return found
+
+
+def _held(
+    arguments: tuple[KernelArgument, ...], expected: Mapping[str, Array], found: Mapping[str, Array]
+) -> tuple[int, int]:
     compared = different = 0
     for one in arguments:
-        bits = np.dtype(f"u{np.dtype(one.dtype).itemsize}")
-        apart = np.ascontiguousarray(expected[one.name]).view(bits) != np.ascontiguousarray(found[one.name]).view(bits)
-        compared, different = compared + apart.size, different + int(apart.sum())
+        for wanted, given in zip(_fields(expected[one.name]), _fields(found[one.name]), strict=True):
+            bits = np.dtype(f"u{wanted.dtype.itemsize}")
+            apart = np.ascontiguousarray(wanted).view(bits) != np.ascontiguousarray(given).view(bits)
+            compared, different = compared + apart.size, different + int(apart.sum())
     return compared, different
 
 
+def _fields(values: Array) -> Iterator[Array]:
+    """Of structs each field; what only fills them up is none."""
+    names = values.dtype.names
+    if names is None:
+        yield values
+        return
+    for name in names:
+        if values.dtype[name].kind != "V":
+            yield values[name]
+
+
 def arguments_of(path: Path, top: str) -> Iterator[KernelArgument]:
-    """The top's arguments as a host gives them; all are compared."""
-    for name, what in read_kernel(path, top).arguments:
-        if isinstance(what, KernelStream):
-            raise _unheld(path, f"the stream {name!r}")
-        kind = {"float": "float32", "double": "float64", "half": "float16", "bool": "bool"}.get(what.kind)
-        if kind is None and what.kind == "int" and what.bits in (8, 16, 32, 64):
-            kind = f"int{what.bits}"
-        if kind is None:
-            raise _unheld(path, f"the type of {name!r}, {what.kind} of {what.bits} bits,")
-        is_array = isinstance(what, KernelArray)
-        yield KernelArgument(name, what.dims if is_array else (1,), kind, not is_array, is_array)
+    """The top's arguments as a host gives them; all are compared. A struct's fields are one argument."""
+    for name, group in groupby(read_kernel(path, top).arguments, lambda one: one[0].split(".")[0]):
+        members = list(group)
+        if len(members) == 1 and members[0][0] == name:
+            yield _argument(path, *members[0])
+            continue
+        parts = [_argument(path, *member) for member in members]
+        if len({part.shape for part in parts}) > 1 or any(p.bits or p.name.count(".") > 1 for p in parts):
+            raise _unheld(path, f"the struct {name!r}")
+        yield KernelArgument(name, parts[0].shape, _struct([np.dtype(p.dtype) for p in parts]), parts[0].scalar, True)
+
+
+def _struct(fields: list[np.dtype[np.generic]]) -> str:
+    """The layout that a C++ compiler gives a struct of such fields."""
+    words: list[str] = []
+    at, widest = 0, max(one.itemsize for one in fields)
+    for one, unit in [*((one, one.itemsize) for one in fields), (None, widest)]:
+        words += [f"V{gap}"] if (gap := -at % unit) else []
+        words += [one.str] if one is not None else []
+        at += gap + (one.itemsize if one is not None else 0)
+    return ",".join(words)
+
+
+def _argument(path: Path, name: str, what: KernelArray | KernelStream | KernelValue) -> KernelArgument:
+    if isinstance(what, KernelStream):
+        raise _unheld(path, f"the stream {name!r}")
+    kind, bits = _KINDS.get(what.kind), 0
+    if kind is None and what.bits <= 64:  # ap_int and ap_fixed lie in the next larger integer
+        kept = next(size for size in (8, 16, 32, 64) if what.bits <= size)
+        kind, bits = f"int{kept}", what.bits if what.bits < kept else 0
+    if kind is None:
+        raise _unheld(path, f"the type of {name!r}, {what.kind} of {what.bits} bits,")
+    is_array = isinstance(what, KernelArray)
+    return KernelArgument(name, what.dims if is_array else (1,), kind, not is_array, is_array, bits, what.signed)
 
 
 def _unheld(path: Path, what: str) -> PenstockError:
     return PenstockError(
         code="not-explored", what=f"{what} as an argument", where=f"{path.name}:1:1",
-        limit="values are compared in arrays and numbers of float, double, half, bool and int of 8, 16, 32 or 64 bits",
-        hint="give the top such arguments",
+        limit="values are compared in arrays and numbers of float, double, half, bool, integers and fixed point of up "
+        "to 64 bits, and structs of these", hint="give the top such arguments, or run `penstock analyse --fix`",
     )  # fmt: skip

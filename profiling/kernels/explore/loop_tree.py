@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.fence import without_comments
 from penstock.compiler.hls_in.loops import head_of
-from penstock.compiler.hls_in.syntax import Tree, statements_of, unlabelled
+from penstock.compiler.hls_in.syntax import Tree, assigned_in, loops_in, statements_of, unlabelled
 from penstock.profiling.kernels.explore.accesses import NOTHING, Accesses, AccessReader
 from penstock.profiling.kernels.explore.legality import Span
 
@@ -22,6 +22,8 @@ class SourceStatement:
     text: str
     accesses: Accesses
     line: int
+    loops: bool = False
+    """Whether it has loops that stay as they are: around them no pipeline is asked for."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,15 @@ class BodyReader:
             self._starts.append(match.end())
 
     def nodes(self, block: Tree, around: frozenset[str] = frozenset()) -> tuple[SourceNode, ...]:
-        return tuple(self._node(tree, around) for tree in statements_of(block) if not self._needless(tree))
+        statements = statements_of(block)
+        made: list[SourceNode] = []
+        at = 0
+        while at < len(statements):
+            groups = head_groups(statements, at)
+            if not self._needless(statements[at]) or groups:
+                made.append(self._node(statements[at + groups], around, "that counts with several" if groups else ""))
+            at += groups + 1
+        return tuple(made)
 
     def _needless(self, tree: Tree) -> bool:
         """A declaration of counters alone: each loop declares its own."""
@@ -88,22 +98,33 @@ class BodyReader:
             before = before.encode()[: column - 1].decode(errors="ignore")
         return start + len(before)
 
-    def _node(self, tree: Tree, around: frozenset[str]) -> SourceNode:
+    def _node(self, tree: Tree, around: frozenset[str], odd: str = "") -> SourceNode:
+        """A loop or another statement; what is `odd` about a loop keeps it as it is."""
         bare, label = unlabelled(tree)
         line = tree[1][1]
+        head = None
+        if bare[0] == "for":
+            try:
+                head = head_of(bare, self.constant)
+            except PenstockError as error:
+                odd = odd or error.what
         if bare[0] != "for":
             start = self.offset(tree)
-            return SourceStatement(self.text[start : self._end(start)].strip(), self.accesses.statement(tree), line)
+            text = self.text[start : self._end(start)].strip()
+            return SourceStatement(text, self.accesses.statement(tree), line, any(loops_in(tree)))
         start = self.offset(bare)
+        whole = self.text[start : self._end(start)]
+        if head is None or odd:
+            return SourceStatement(whole, Accesses((), opaque=f"line {line}: a loop {odd}"), line, loops=True)
         self._expect(start, "for", bare)
         opened = self._code.index("(", start)
         closed = self._behind(opened)
-        head = head_of(bare, self.constant)
         own = head.declared or head.variable in self.loose
-        if not own or head.variable in around or _jumps(bare[5]):
-            text = self.text[start : self._end(start)]
-            why = f"line {line}: a loop " + ("that is left in its middle" if own else "over a variable from outside")
-            return SourceStatement(text, Accesses((), opaque=why), line)
+        changed = head.variable in assigned_in(bare[5], heads=False)
+        if not own or changed or head.variable in around or _jumps(bare[5]):
+            why = "that is left in its middle" if own else "over a variable from outside"
+            why = "that changes its own variable" if changed else why
+            return SourceStatement(whole, Accesses((), opaque=f"line {line}: a loop {why}"), line, loops=True)
         span = Span(head.variable, head.first, head.step, head.trip)
         inner = self.nodes(bare[5], around | {head.variable})
         words = " ".join(self._code[opened + 1 : closed - 1].split())
@@ -140,7 +161,7 @@ class BodyReader:
         label = re.compile(r"[A-Za-z_]\w*\s*:(?!:)").match(code, start)
         if label is not None:
             return self._end(label.end())
-        if word[0] in ("for", "if", "while"):
+        if word[0] in ("for", "if", "while", "switch"):
             end = self._end(self._behind(code.index("(", start)))
             other = re.compile(r"\s*else\b").match(code, end) if word[0] == "if" else None
             return self._end(other.end()) if other is not None else end
@@ -148,6 +169,17 @@ class BodyReader:
         while at < len(code) and code[at] != ";":
             at = self._behind(at) if code[at] in "({[" else at + 1
         return at + 1
+
+
+def head_groups(statements: list[Tree], at: int) -> int:
+    """How many declarations from here on a loop's head makes beside its counter: the tree has them before the loop."""
+    end = at
+    while end < len(statements) and statements[end][0] == "group":
+        end += 1
+    if end in (at, len(statements)):
+        return 0
+    loop = unlabelled(statements[end])[0]
+    return end - at if loop[0] == "for" and statements[at][1][1:] > loop[1][1:] else 0
 
 
 def _jumps(tree: Tree) -> bool:

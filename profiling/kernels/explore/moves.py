@@ -198,9 +198,10 @@ def built(nest: Nest, shape: NestShape, names: frozenset[str]) -> SourceNode:
     node: tuple[SourceNode, ...] = (*declared, *body)
     for point in reversed(points):
         node = (replace(point, body=node),)
+    pipelined = not any(isinstance(one, SourceStatement) and one.loops for one in body)
     kept = [outer[i] for i in shape.order if outer[i].span.trip > 1 or shape.tiles[i] == 1]  # who declares its variable
     for depth, loop in enumerate(reversed(kept)):
-        node = (replace(loop, body=node, pragmas=("pipeline II=1",) if depth == 0 else ()),)
+        node = (replace(loop, body=node, pragmas=("pipeline II=1",) if depth == 0 and pipelined else ()),)
     found = node[0]
     assert isinstance(found, SourceLoop)
     return found

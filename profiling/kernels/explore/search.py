@@ -27,7 +27,7 @@ from penstock.profiling.kernels.explore.compare import arguments_of, compare_sou
 from penstock.profiling.kernels.explore.limits import TRIALS
 from penstock.profiling.kernels.explore.loop_tree import SourceNode
 from penstock.profiling.kernels.explore.moves import Banks, Nest, NestShape, banks_of, fused, joined, nests_of, shaped
-from penstock.profiling.kernels.explore.source import KernelSource, read_source
+from penstock.profiling.kernels.explore.source import KernelSource, named_apart, read_source
 from penstock.profiling.kernels.explore.tasks import tasks_of
 from penstock.profiling.kernels.tried import NestLine, OnTried, TriedSource, nobody
 
@@ -101,8 +101,11 @@ def explore_kernel(
     """
     delays = delays_of(part, clock_mhz)
     arguments = tuple(arguments_of(path, top))
-    unit = parse(path)
-    parted = read_source(unit, top)
+    given = parse(path)
+    with tempfile.TemporaryDirectory(prefix="penstock-explore-") as scratch:
+        unit = named_apart(given, top, Path(scratch))
+    whole = given.sources.texts[given.sources.main]
+    parted = read_source(unit, top, whole)
     together = replace(parted, nodes=fused(parted.nodes))
     others = trials - 1
     sources = ([parted] if together.nodes == parted.nodes else [parted, together])[: max(1, others)]
@@ -118,8 +121,8 @@ def explore_kernel(
     search, (before, found) = tried[best], ends[best]
     text, nests, tasks = search.text(found.shapes), search.nests, max(1, len(search.groups))
     if search.cost_of(before) <= search.cost(found) and search.over(before.area) <= 1:
-        text, found, nests, tasks = parted.text, replace(found, judged=before), [], 1  # nothing better was found
-    compared, different = compare_sources(unit.sources, top, text, arguments, seed) if compare else (0, 0)
+        text, found, nests, tasks = whole, replace(found, judged=before), [], 1  # nothing better was found
+    compared, different = compare_sources(given.sources, top, text, arguments, seed) if compare else (0, 0)
     lines = tuple(_line(nest, found.shapes.get(nest.path, nest.plain)) for nest in nests)
     return ExploredKernel(
         path.name, top, part, clock_mhz, text, before.latency, found.judged.latency, before.interval,
@@ -159,7 +162,7 @@ class _Search:
         self._known: dict[str, _Judged | None] = {}
         self.numbers: dict[str, int] = {}
         if first == 1:
-            self._tell(0, source.text, {}, self.original, "")
+            self._tell(0, source.given, {}, self.original, "")
 
     def run(self) -> tuple[_Judged, _State]:
         plain = {nest.path: nest.plain for nest in self.nests}
@@ -169,6 +172,8 @@ class _Search:
             return self.original, _State(plain, self.original)
         first = self._try(plain)
         if first is None:
+            if self.over(self.original.area) <= 1:
+                return self.original, _State(plain, self.original)
             what = "the kernel is above the limits even with one operation of each kind at a time"
             raise self._above(what, "raise the limit")
         by_work = sorted((n for n in self.nests if not n.body.opaque), key=lambda nest: -nest.iterations)
@@ -333,8 +338,6 @@ class _Search:
             try:
                 judged = self._known[text] = self._judge(text)
             except PenstockError as error:
-                if self.tried == 1:  # what is refused as it stands is refused by name
-                    raise
                 judged = self._known[text] = None
                 self._tell(number, text, shapes, None, error.one_line())
             else:

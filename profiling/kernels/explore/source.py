@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.parsing import Unit
@@ -13,6 +14,7 @@ from penstock.compiler.hls_in.syntax import Tree, is_tree, variable_of
 from penstock.profiling.kernels.explore.accesses import AccessReader
 from penstock.profiling.kernels.explore.loop_tree import INDENT, BodyReader, SourceNode, SourceStatement, written
 from penstock.profiling.kernels.explore.moves import Banks, fresh, split
+from penstock.profiling.kernels.explore.own_names import with_own_names
 
 _PURE = frozenset(
     {"sqrt", "sqrtf", "fabs", "fabsf", "exp", "expf", "log", "logf", "pow", "powf", "fmax", "fmin", "abs"}
@@ -40,6 +42,8 @@ class KernelSource:
     top: str
     top_at: int
     """Where the top function begins."""
+    given: str
+    """The text as it was given, before variables got names of their own."""
 
     def with_nodes(self, nodes: tuple[SourceNode, ...], banks: Banks, groups: Sequence[Sequence[int]] = ()) -> str:
         """The source with another body of its top function; with groups, each is a task of its own."""
@@ -73,9 +77,15 @@ class KernelSource:
                 yield f"{INDENT}#pragma HLS array_partition variable={name} {way} dim={dim + 1}"
 
 
-def read_source(unit: Unit, top: str) -> KernelSource:
-    """The top function of a source, its loops split as far as dependences allow."""
-    text = unit.sources.main.read_text("utf-8")
+def named_apart(unit: Unit, top: str, folder: Path) -> Unit:
+    """The source with a name of its own for each variable of the top function; written into a folder if need be."""
+    tree = _top_of(unit, top)
+    text = unit.sources.texts[unit.sources.main]
+    lines = BodyReader(text, AccessReader({}, _PURE), _integer, unit.sources.main.name)
+    return with_own_names(unit, tree, _outer(unit, tree), lines, folder)
+
+
+def _top_of(unit: Unit, top: str) -> Tree:
     file = unit.sources.main.name
     trees = [t for t in unit.declarations if t[0] == "function" and t[2] == top and t[6] is not None]
     if len(trees) != 1 or not str(trees[0][6][1][0]).endswith("/" + file):
@@ -83,17 +93,28 @@ def read_source(unit: Unit, top: str) -> KernelSource:
             code="no-top", what=f"there is no one function {top!r} with a body in this file", where=f"{file}:1:1",
             hint="name the top with --top, and the file that holds its body",
         )  # fmt: skip
-    tree = trees[0]
+    return trees[0]
+
+
+def _outer(unit: Unit, tree: Tree) -> set[str]:
+    return {p[0] for p in tree[3]} | {t[2] for t in unit.declarations if t[0] == "declare"}
+
+
+def read_source(unit: Unit, top: str, given: str | None = None) -> KernelSource:
+    """The top function of a source, its loops split as far as dependences allow."""
+    text = unit.sources.texts[unit.sources.main]
+    file = unit.sources.main.name
+    tree = _top_of(unit, top)
     body = tree[6]
-    variables = set(_loop_variables(body))
-    outer = {p[0] for p in tree[3]} | {t[2] for t in unit.declarations if t[0] == "declare"}
+    heads = set(_loop_variables(body, declared=True))
+    outer = _outer(unit, tree)
     constants = {
         t[2]: v for t in unit.declarations if t[0] == "declare" and t[6] and (v := _integer(t[4])) is not None
     }  # fmt: skip
     here = [s for s in body[3] if s[0] == "group"]
     constants |= {p[2]: v for s in here for p in s[2] if p[6] and (v := _integer(p[4])) is not None}
     loose = frozenset(_loose(body))
-    _check_names(body, outer, variables, loose, file)
+    _check_names(body, outer, heads, loose, file)
     reader = AccessReader(constants, _PURE)
 
     def constant(tree: Tree) -> int | None:
@@ -120,7 +141,7 @@ def read_source(unit: Unit, top: str) -> KernelSource:
     return KernelSource(
         text, split(lines.nodes(body)), names, {n: d for n, d in dims.items() if d}, tuple(kept), start, end,
         _declared([*((p[0], p[1]) for p in tree[3]), *((p[2], p[3]) for s in here for p in s[2])]), top,
-        text.rfind("\n", 0, lines.offset(tree)) + 1,
+        text.rfind("\n", 0, lines.offset(tree)) + 1, text if given is None else given,
     )  # fmt: skip
 
 
@@ -155,11 +176,12 @@ def _integer(tree: Tree | None) -> int | None:
     return found.base if found is not None and not found.factors else None
 
 
-def _loop_variables(tree: Tree) -> Iterator[str]:
-    if tree[0] == "for" and len(tree) == 7:
+def _loop_variables(tree: Tree, *, declared: bool = False) -> Iterator[str]:
+    """What loops count with; `declared`: only where their heads declare it."""
+    if tree[0] == "for" and len(tree) == 7 and (tree[2][0] == "group" or not declared):
         yield variable_of(tree)
     for child in _lists(tree):
-        yield from _loop_variables(child)
+        yield from _loop_variables(child, declared=declared)
 
 
 def _loose(body: Tree) -> Iterator[str]:
@@ -202,34 +224,15 @@ def _lists(tree: Tree) -> Iterator[Tree]:
                 yield from (one for one in child if is_tree(one) and isinstance(one[0], str))
 
 
-def _assigned(tree: Tree) -> Iterator[Tree]:
-    """Names that statements assign; what loops' heads do to their own variables is left out."""
-    if tree[0] == "for" and len(tree) == 7:
-        yield from _assigned(tree[5])
-        return
-    written_to = tree[0] == "binary" and tree[2].endswith("=") and tree[2] not in ("==", "!=", "<=", ">=")
-    if written_to or (tree[0] == "unary" and tree[2] in ("++", "--", "p++", "p--")):
-        target = tree[3]
-        while target[0] == "cast":
-            target = target[3]
-        if target[0] == "name":
-            yield target
-    for child in _lists(tree):
-        yield from _assigned(child)
-
-
-def _check_names(body: Tree, outer: set[str], variables: set[str], loose: frozenset[str], file: str) -> None:
-    """Names mean one thing each, so that dependences can be told by them."""
+def _check_names(body: Tree, outer: set[str], heads: set[str], loose: frozenset[str], file: str) -> None:
+    """Names mean one thing each, so that dependences can be told by them. `heads` are declared by loops' heads."""
     known = set(outer)
     for part in _declarations(body):
-        if part[2] in known or (part[2] in variables and part[2] not in loose):
+        if part[2] in known or (part[2] in heads and part[2] not in loose):
             raise _unclear(f"a second variable {part[2]!r} inside of the first, or beside it", part[1], file)
         known.add(part[2])
-    for name in outer & variables:
+    for name in outer & heads:
         raise _unclear(f"a loop over {name!r}, which is an argument or global too", body[1], file)
-    for target in _assigned(body):
-        if target[2] in variables:
-            raise _unclear(f"a loop variable {target[2]!r} that a statement changes", target[1], file)
 
 
 def _unclear(what: str, place: list[object], file: str) -> PenstockError:
