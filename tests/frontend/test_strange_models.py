@@ -238,6 +238,10 @@ REFUSED: dict[str, tuple[Any, torch.Tensor, str, str]] = {
         lambda: Lambda(lambda m, x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (m.a(x),)), a=nn.Linear(4, 2)),
         FLOATS, "data-dependent", "forward calls torch.cond",
     ),
+    "noise": (
+        lambda: Lambda(lambda m, x: m.b(m.a(x) + torch.randn_like(x)), a=nn.Linear(4, 4), b=nn.Linear(4, 2)),
+        FLOATS, "unsupported-op", ") draws random numbers",
+    ),
     "a solver": (
         lambda: Lambda(lambda m, x: torch.linalg.solve(m.a.weight, x.T), a=nn.Linear(4, 4)),
         FLOATS, "unsupported-op", "the operation aten.linalg_solve_ex (models.py:",
