@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from penstock.compiler.package.report import ExplorationReport, TrialInfo
 
+_LEAST_SHOWN = 12
+"""Letters of a trial's decisions."""
+
 
 @takes_run_options(EXPLORE)
 def explore(
@@ -73,7 +76,7 @@ def explore(
         print(SearchResult(design=best.to_json(), exploration=exploration).model_dump_json())
         return 0
     console = Console(highlight=False)
-    console.print(front_table(exploration, target.clock_mhz))
+    console.print(front_table(exploration, target.clock_mhz, console.width))
     counts = f"{exploration.complete} complete, {exploration.infeasible} over the limits, {exploration.failed} failed"
     before = f", after {exploration.modelled:,} settings were modelled" if exploration.modelled else ""
     console.print(f"{len(exploration.trials)} trials on {target.platform.title}{before}: {counts}")
@@ -101,8 +104,11 @@ def explore(
     return 0
 
 
-def front_table(exploration: ExplorationReport, clock_mhz: float) -> Table:
-    """The Pareto front, the best by the first objective first, and the chosen design, which is marked."""
+def front_table(exploration: ExplorationReport, clock_mhz: float, width: int) -> Table:
+    """The Pareto front, the best by the first objective first, and the chosen design, which is marked; a line each.
+
+    SHARE is the largest share of any resource's limit. All decisions of a trial are in `--json`.
+    """
     from rich.table import Table
 
     from penstock.dse.space.fitted import worth_saying
@@ -111,21 +117,24 @@ def front_table(exploration: ExplorationReport, clock_mhz: float) -> Table:
     others = [exploration.chosen_by] if any(t.measured for t in exploration.trials) else []
     wanted = list(next((t.values for t in exploration.trials if t.values), {}))
     more = [name for name in wanted if name not in ("latency_cycles", "resource_share")]
-    columns = ["TRIAL", "CYCLES", "LATENCY", "LARGEST SHARE", *(name.upper() for name in more), "EVIDENCE"]
+    columns = ["TRIAL", "CYCLES", "LATENCY", "SHARE", *(name.upper() for name in more), "EVIDENCE"]
     columns += [str(e).upper() for e in others]
     for column in (*columns, "DECISIONS"):
-        table.add_column(column, justify="left" if column in ("EVIDENCE", "DECISIONS") else "right")
+        last = column == "DECISIONS"
+        table.add_column(column, justify="left" if last or column == "EVIDENCE" else "right", no_wrap=last)
     front = [t for t in exploration.trials if (t.on_front or t.chosen) and t.latency_cycles is not None]
     for trial in sorted(front, key=lambda t: list(t.values.values()) or [float(t.latency_cycles or 0)]):
         cycles, share = trial.latency_cycles or 0, trial.resource_share
         table.add_row(
             f"{'→ ' if trial.chosen else ''}{trial.number}", f"{cycles:,}", f"{cycles / clock_mhz:,.2f} µs",
-            "not measured" if share is None else f"{share:.2%} of the platform's limit",
+            "not measured" if share is None else f"{share:.2%}",
             *(f"{trial.values[name]:,.4g}" for name in more), trial.evidence or "not measured",
             *(_cycles(trial, evidence) for evidence in others),
             " ".join(f"{name}={value}" for name, value in worth_saying(trial.params).items()),
             style="bold green" if trial.chosen else "",
         )  # fmt: skip
+    used = sum(max(len(str(one)) for one in (column.header, *column.cells)) + 2 for column in table.columns[:-1])
+    table.columns[-1].max_width = max(_LEAST_SHOWN, width - used)
     return table
 
 

@@ -189,7 +189,10 @@ def test_explore_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "CYCLES" in out
     assert "3 trials on AMD Alveo U55C" in out
-    assert "modelled" in out
+    head, *rows = out[: out.index("3 trials on")].splitlines()
+    assert 1 <= len(rows) <= 3  # a line each, however many decisions there are
+    assert all("modelled" in row and "µs" in row for row in rows), out
+    assert "DECISIONS" in head
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.compiler.hls_in.parsing import parse
 from penstock.profiling.csim import find_compiler
+from penstock.profiling.kernels.explore.moves import nests_of
 from penstock.profiling.kernels.explore.search import explore_kernel
+from penstock.profiling.kernels.explore.source import read_source
 from penstock.profiling.kernels.values import HEADERS
 
 SOURCES = {
@@ -72,6 +75,66 @@ def test_loops_that_stay_are_no_reason_to_refuse_a_kernel(tmp_path: Path) -> Non
     found = explore_kernel(path, "top", limits={"dsp": 200}, trials=12)
     assert found.equal
     assert found.latency < found.latency_before  # by the loop behind them
+
+
+GATHERED = {
+    "a sum in a variable": """
+void top(const float a[16][8], const float b[8][16], float c[16][16]) {
+  for (int i = 0; i < 16; i++)
+    for (int j = 0; j < 16; j++) {
+      float sum = 0;
+      for (int k = 0; k < 8; k++) sum += a[i][k] * b[k][j];
+      c[i][j] = sum;
+    }
+}
+""",
+    "a window with edges": """
+#define N 12
+static int clipped(int v) { return v > 255 ? 255 : v < 0 ? 0 : v; }
+void top(const int in[N][N], const int w[3][3], int out[N][N]) {
+  for (int y = 0; y < N; y++)
+    for (int x = 0; x < N; x++) {
+      int sum = 0;
+      for (int u = 0; u < 3; u++)
+        for (int v = 0; v < 3; v++) {
+          int row = y + u - 1, column = x + v - 1;
+          if (row >= 0 && row < N && column >= 0 && column < N) sum += in[row][column] * w[u][v];
+        }
+      out[y][x] = clipped(sum / 4);
+    }
+}
+""",
+}
+
+
+@pytest.mark.parametrize("name", sorted(GATHERED))
+def test_loops_around_a_sum_in_a_variable_are_a_nest(name: str, tmp_path: Path) -> None:
+    """Of both, all turns of the inner loops are done at once; so a run takes fewer turns than there are results."""
+    path = tmp_path / "kernel.cpp"
+    path.write_text(GATHERED[name])
+    found = explore_kernel(path, "top", trials=30)
+    assert found.equal
+    assert found.latency < 130
+    kept = explore_kernel(path, "top", limits={"dsp": 12}, trials=30)
+    assert kept.equal
+    assert kept.area["dsp"] <= 12
+    assert found.latency < kept.latency <= kept.latency_before
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "int seen; static int next(int v) { return seen = v + seen; }",
+        "static int next(int v) { static int seen; seen += v; return seen; }",
+        "int seen = 3; static int next(int v) { return v + seen; } void other() { seen = 4; }",
+    ],
+)
+def test_a_function_that_keeps_something_is_not_moved(helper: str, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(f"{helper}\nvoid top(int a[8][8]) {{ for (int i = 0; i < 8; i++) for (int j = 0; j < 8; j++) "
+                    "a[j][i] = next(a[j][i]); }\n")  # fmt: skip
+    source = read_source(parse(path), "top")
+    assert nests_of(source.nodes)[0].orders() == [(0, 1)]
 
 
 def _fitted(x: Fraction, bits: int, below: int, mode: str, over: str) -> Fraction:

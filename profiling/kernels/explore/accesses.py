@@ -48,6 +48,7 @@ class Accesses:
 
 
 NOTHING = Accesses(())
+NUMBERS = ("int", "float", "double", "half", "fixed")
 _STEPS = ("++", "--", "p++", "p--")
 _LOOKS = frozenset(
     {"range", "to_int", "to_uint", "to_int64", "to_uint64", "to_float", "to_double", "to_bool", "length", "get_bit",
@@ -58,11 +59,17 @@ _ASSIGNING = ("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "^=", "|=")
 
 
 class AccessReader:
-    """Reads statements. `constants` are names with a known integer."""
+    """Reads statements in the order of the program. `constants` are names with a known integer, `assigned` those that
+    statements change."""
 
-    def __init__(self, constants: Mapping[str, int], pure: frozenset[str]) -> None:
+    def __init__(
+        self, constants: Mapping[str, int], pure: frozenset[str], assigned: frozenset[str] = frozenset()
+    ) -> None:
         self.constants = constants
         self.pure = pure
+        self.assigned = assigned
+        self._sums: dict[str, CounterSum] = {}
+        """Variables that are a sum of counters wherever they are known: int row = i + k - 1."""
 
     def statement(self, tree: Tree | None) -> Accesses:
         if tree is None:
@@ -74,7 +81,7 @@ class AccessReader:
                 return self._all([["expression", tree[1], tree[2]], tree[3], tree[4]])
             case "expression":
                 return (
-                    Accesses(tuple(self.expression(tree[2]))) if not _unknown(tree, self.pure) else self._opaque(tree)
+                    Accesses(tuple(self.expression(tree[2]))) if not does_more(tree, self.pure) else self._opaque(tree)
                 )
             case "group":
                 return self._declared(tree)
@@ -93,9 +100,13 @@ class AccessReader:
         found = NOTHING
         for part in tree[2]:
             _, _, name, type_, init, static, constant = part
-            if static or type_[0] not in ("int", "float", "double", "half", "fixed", "array"):
+            if static or type_[0] not in (*NUMBERS, "array"):
                 return self._opaque(part)
-            if init is not None and (init[0] == "list" or _unknown(init, self.pure)):
+            if type_[0] == "int" and type_[1] >= 32 and init is not None and name not in self.assigned:
+                value = self.affine(init)
+                if value is not None:
+                    self._sums[name] = value
+            if init is not None and (init[0] == "list" or does_more(init, self.pure)):
                 if not constant:
                     return self._opaque(part)
                 init = None
@@ -168,6 +179,8 @@ class AccessReader:
             case "literal" if isinstance(tree[2], int):
                 return CounterSum(tree[2], {})
             case "name":
+                if tree[2] in self._sums:
+                    return self._sums[tree[2]]
                 known = self.constants.get(tree[2])
                 return CounterSum(0, {tree[2]: 1}) if known is None else CounterSum(known, {})
             case "unary" if tree[2] == "-":
@@ -196,7 +209,7 @@ def _children(tree: Tree) -> Iterator[Tree]:
                 yield from (child for child in part if is_tree(child) and isinstance(child[0], str))
 
 
-def _unknown(tree: Tree, pure: frozenset[str]) -> bool:
+def does_more(tree: Tree, pure: frozenset[str]) -> bool:
     """Whether something in it may do more than read words and assign them."""
     kind = tree[0]
     if kind in ("construct", "bad", "text", "list") or (kind == "method" and tree[3] not in _LOOKS):
@@ -207,4 +220,4 @@ def _unknown(tree: Tree, pure: frozenset[str]) -> bool:
         return True
     if kind == "unary" and tree[2] in ("&", "*"):
         return True
-    return any(_unknown(child, pure) for child in _children(tree))
+    return any(does_more(child, pure) for child in _children(tree))

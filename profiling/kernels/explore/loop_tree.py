@@ -24,6 +24,8 @@ class SourceStatement:
     line: int
     loops: bool = False
     """Whether it has loops that stay as they are: around them no pipeline is asked for."""
+    within: tuple[Span, ...] = ()
+    """Loops that it is made of, all turns of which a pipeline around it does at once."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from math import lcm, prod
@@ -16,9 +16,11 @@ from penstock.profiling.kernels.explore.legality import (
     may_split,
     may_tile,
 )
-from penstock.profiling.kernels.explore.loop_tree import SourceLoop, SourceNode, SourceStatement
+from penstock.profiling.kernels.explore.loop_tree import SourceLoop, SourceNode, SourceStatement, written
 
 _MOST_LOOPS = 5
+_MOST_WITHIN = 64
+"""Turns of inner loops that are done at once for the loops around them."""
 Banks = dict[tuple[str, int], int]
 """Into how many banks a dimension (from 0) of an array is cut."""
 
@@ -58,6 +60,11 @@ class Nest:
     @property
     def plain(self) -> NestShape:
         return NestShape(tuple(range(len(self.loops))), (1,) * len(self.loops))
+
+    @property
+    def within(self) -> tuple[Span, ...]:
+        """Loops in its statements, all turns of which are done at once."""
+        return tuple(span for one in self.loops[-1].body if isinstance(one, SourceStatement) for span in one.within)
 
     def dependences(self) -> set[LoopDirection]:
         return directions(self.body, self.spans)
@@ -108,6 +115,42 @@ def fused(nodes: Sequence[SourceNode]) -> tuple[SourceNode, ...]:
         else:
             made.append(one)
     return tuple(made)
+
+
+def gathered(nodes: Sequence[SourceNode]) -> tuple[SourceNode, ...]:
+    """Inner loops of few turns that stand beside other statements as one statement with these, all turns at once: a
+    sum in a variable, say. The loops around them are a nest then, which may be put into any order and cut."""
+    made: list[SourceNode] = []
+    for node in nodes:
+        if isinstance(node, SourceStatement):
+            made.append(node)
+            continue
+        inner = [one for one in node.body if isinstance(one, SourceLoop)]
+        if inner and len(node.body) > 1 and sum(_turns(one) for one in inner) <= _MOST_WITHIN:
+            body = tuple(_as_statement(one) if isinstance(one, SourceLoop) else one for one in node.body)
+        else:
+            body = gathered(node.body)
+        made.append(replace(node, body=body))
+    return tuple(made)
+
+
+def _turns(loop: SourceLoop) -> int:
+    """How often the statements of a loop are done; more than any bound where some of them cannot be told."""
+    if any(isinstance(one, SourceStatement) and (one.loops or one.accesses.opaque) for one in loop.body):
+        return _MOST_WITHIN + 1
+    return loop.span.trip * max(1, sum(_turns(one) for one in loop.body if isinstance(one, SourceLoop)))
+
+
+def _as_statement(loop: SourceLoop) -> SourceStatement:
+    text = "\n".join(written((loop,), 0))
+    return SourceStatement(text, loop.accesses, loop.line, within=tuple(_spans(loop)))
+
+
+def _spans(loop: SourceLoop) -> Iterator[Span]:
+    yield loop.span
+    for one in loop.body:
+        if isinstance(one, SourceLoop):
+            yield from _spans(one)
 
 
 def _one_nest(first: SourceLoop, second: SourceLoop) -> SourceLoop | None:
@@ -223,6 +266,7 @@ def fresh(name: str, names: frozenset[str]) -> str:
 def banks_of(nest: Nest, shape: NestShape) -> Banks:
     """Banks with which the points of a tile meet no two words of one, as far as each dimension by itself can say."""
     tiles = {span.variable: (tile, span.step) for span, tile in zip(nest.spans, shape.tiles, strict=True)}
+    tiles |= {span.variable: (span.trip, span.step) for span in nest.within}
     offsets: dict[tuple[str, int], set[int]] = {}
     found: Banks = {}
     for access in nest.body.touched:

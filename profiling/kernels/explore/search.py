@@ -26,12 +26,24 @@ from penstock.profiling.kernels.analysis import delays_of
 from penstock.profiling.kernels.explore.compare import arguments_of, compare_sources
 from penstock.profiling.kernels.explore.limits import TRIALS
 from penstock.profiling.kernels.explore.loop_tree import SourceNode
-from penstock.profiling.kernels.explore.moves import Banks, Nest, NestShape, banks_of, fused, joined, nests_of, shaped
+from penstock.profiling.kernels.explore.moves import (
+    Banks,
+    Nest,
+    NestShape,
+    banks_of,
+    fused,
+    gathered,
+    joined,
+    nests_of,
+    shaped,
+)
 from penstock.profiling.kernels.explore.source import KernelSource, named_apart, read_source
 from penstock.profiling.kernels.explore.tasks import tasks_of
 from penstock.profiling.kernels.tried import NestLine, OnTried, TriedSource, nobody
 
 _MOST_LANES = 256
+_MOST_AT_ONCE = 1024
+"""Points of a nest with inner loops of which all turns are done at once."""
 _MOST_BANKS = 512
 _AT_EACH_WIDTH = 6
 _MOST_ORDERS = 6
@@ -108,15 +120,27 @@ def explore_kernel(
     parted = read_source(unit, top, whole)
     together = replace(parted, nodes=fused(parted.nodes))
     others = trials - 1
-    sources = ([parted] if together.nodes == parted.nodes else [parted, together])[: max(1, others)]
+    inner = replace(together, nodes=gathered(together.nodes))
+    sources = [parted]
+    sources += [one for one in (together, inner) if all(one.nodes != other.nodes for other in sources)]
+    sources = sources[: max(1, others)]
     begun = _computed()
     tried, ends = list[_Search](), list[tuple[_Judged, _State]]()
-    for one in sources:
-        first = 1 + sum(search.tried for search in tried)
+    made = 0
+    for at, one in enumerate(sources):
+        first = 1 + made
         share = others // len(sources)
-        end = begun + seconds * (len(tried) + 1) / len(sources)
-        tried.append(_Search(unit, top, delays, limits or {}, share, objective, one, watch, first, end))
-        ends.append(tried[-1].run())
+        end = begun + seconds * (at + 1) / len(sources)
+        search = _Search(unit, top, delays, limits or {}, share, objective, one, watch, first, end)
+        try:
+            ends.append(search.run())
+        except PenstockError:
+            if not tried:
+                raise
+            made += search.tried
+            continue  # a way to build it that the limits are too small for
+        made += search.tried
+        tried.append(search)
     best = min(range(len(ends)), key=lambda at: tried[at].cost(ends[at][1]))
     search, (before, found) = tried[best], ends[best]
     text, nests, tasks = search.text(found.shapes), search.nests, max(1, len(search.groups))
@@ -127,7 +151,7 @@ def explore_kernel(
     return ExploredKernel(
         path.name, top, part, clock_mhz, text, before.latency, found.judged.latency, before.interval,
         found.judged.interval, tasks, asdict(before.area),
-        asdict(found.judged.area), dict(limits or {}), lines, 1 + sum(one.tried for one in tried),
+        asdict(found.judged.area), dict(limits or {}), lines, 1 + made,
         search.numbers.get(text, 0), compared, different,
     )  # fmt: skip
 
@@ -291,6 +315,7 @@ class _Search:
 
     def _shapes(self, nest: Nest, order: tuple[int, ...], lanes: int) -> list[NestShape]:
         """Tiles that divide their loops, as many lanes as may be and at most a tenth fewer."""
+        lanes = min(lanes, max(1, _MOST_AT_ONCE // prod(span.trip for span in nest.within)))
         ways = [[d for d in range(1, min(span.trip, lanes) + 1) if span.trip % d == 0] for span in nest.spans]
         found = [NestShape(order, tiles) for tiles in product(*ways) if prod(tiles) <= lanes]
         found = [s for s in found if any(t < span.trip for t, span in zip(s.tiles, nest.spans, strict=True))]

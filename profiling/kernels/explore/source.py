@@ -10,15 +10,15 @@ from pathlib import Path
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.parsing import Unit
 from penstock.compiler.hls_in.pragmas import pragmas_of
-from penstock.compiler.hls_in.syntax import Tree, is_tree, variable_of
-from penstock.profiling.kernels.explore.accesses import AccessReader
+from penstock.compiler.hls_in.syntax import Tree, assigned_in, is_tree, names_in, variable_of
+from penstock.profiling.kernels.explore.accesses import NUMBERS, AccessReader, does_more
 from penstock.profiling.kernels.explore.loop_tree import INDENT, BodyReader, SourceNode, SourceStatement, written
 from penstock.profiling.kernels.explore.moves import Banks, fresh, split
 from penstock.profiling.kernels.explore.own_names import with_own_names
 
-_PURE = frozenset(
-    {"sqrt", "sqrtf", "fabs", "fabsf", "exp", "expf", "log", "logf", "pow", "powf", "fmax", "fmin", "abs"}
-)
+_MATH = ("sqrt", "rsqrt", "fabs", "exp", "exp2", "log", "log2", "log10", "pow", "fmax", "fmin", "floor", "ceil",
+         "round", "trunc", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "erf")
+_PURE = frozenset({"abs", "min", "max", *_MATH, *(f"{name}f" for name in _MATH)})
 _INTEGERS = {
     ("int", bits, signed): word if signed else f"unsigned {word}"
     for bits, word in ((8, "char"), (16, "short"), (32, "int"), (64, "long long"))
@@ -115,7 +115,8 @@ def read_source(unit: Unit, top: str, given: str | None = None) -> KernelSource:
     constants |= {p[2]: v for s in here for p in s[2] if p[6] and (v := _integer(p[4])) is not None}
     loose = frozenset(_loose(body))
     _check_names(body, outer, heads, loose, file)
-    reader = AccessReader(constants, _PURE)
+    assigned = frozenset(assigned_in(body))
+    reader = AccessReader(constants, _pure_functions(unit), assigned)
 
     def constant(tree: Tree) -> int | None:
         found = reader.affine(tree)
@@ -143,6 +144,35 @@ def read_source(unit: Unit, top: str, given: str | None = None) -> KernelSource:
         _declared([*((p[0], p[1]) for p in tree[3]), *((p[2], p[3]) for s in here for p in s[2])]), top,
         text.rfind("\n", 0, lines.offset(tree)) + 1, text if given is None else given,
     )  # fmt: skip
+
+
+def _pure_functions(unit: Unit) -> frozenset[str]:
+    """Functions that take numbers, change nothing but variables of their own, and give a number."""
+    bodies: dict[str, list[Tree]] = {}
+    for tree in unit.declarations:
+        if tree[0] == "function" and tree[6] is not None:
+            bodies.setdefault(tree[2], []).append(tree)
+    found = set(_PURE - bodies.keys())
+    fixed = {t[2] for t in unit.declarations if t[0] == "declare" and t[6]}
+    while True:
+        more = {
+            name for name, trees in bodies.items()
+            if name not in found and all(_is_pure(tree, found, fixed) for tree in trees)
+        }  # fmt: skip
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+def _is_pure(tree: Tree, pure: set[str], fixed: set[str]) -> bool:
+    body = tree[6]
+    if any(parameter[1][0] not in NUMBERS for parameter in tree[3]):
+        return False
+    own = {parameter[0] for parameter in tree[3]} | {part[2] for part in _declarations(body)}
+    own |= set(_loop_variables(body, declared=True))
+    if any(part[5] or part[3][0] not in (*NUMBERS, "array") for part in _declarations(body)):
+        return False
+    return set(names_in(body)) <= own | fixed and set(assigned_in(body)) <= own and not does_more(body, frozenset(pure))
 
 
 def _declared(variables: Sequence[tuple[str, Tree]]) -> dict[str, str]:
