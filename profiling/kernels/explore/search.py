@@ -194,7 +194,7 @@ class _Search:
             if self.over(self.original.area) > 1:
                 raise self._above("the kernel is above the limits as it is", "ask for more trials, or raise the limit")
             return self.original, _State(plain, self.original)
-        first = self._try(plain)
+        first = self._try(plain, self.most)
         if first is None:
             if self.over(self.original.area) <= 1:
                 return self.original, _State(plain, self.original)
@@ -334,12 +334,10 @@ class _Search:
         return _apart([row[3] for row in priced if row[0] <= _MOST_BANKS])
 
     def _with(self, state: _State, nest: Nest, shape: NestShape, until: int) -> _State | None:
-        shapes = {**state.shapes, nest.path: shape}
-        judged = self._judged(shapes, until)
-        return _State(shapes, judged) if judged is not None and self.over(judged.area) <= 1 else None
+        return self._try({**state.shapes, nest.path: shape}, until)
 
-    def _try(self, shapes: Mapping[tuple[int, ...], NestShape]) -> _State | None:
-        judged = self._judged(shapes, self.most)
+    def _try(self, shapes: Mapping[tuple[int, ...], NestShape], until: int) -> _State | None:
+        judged = self._judged(shapes, until)
         return _State(shapes, judged) if judged is not None and self.over(judged.area) <= 1 else None
 
     def cost(self, state: _State) -> tuple[int, int]:
@@ -395,8 +393,7 @@ class _Search:
 def _apart(shapes: list[NestShape]) -> list[NestShape]:
     """The first two, then some from all over the list: what shares operations best need not have the fewest banks."""
     step = max(1, len(shapes) // (_AT_EACH_WIDTH - 1))
-    first = [*shapes[:2], *shapes[step::step]]
-    return list(dict.fromkeys(first))
+    return list(dict.fromkeys([*shapes[:2], *shapes[step::step]]))
 
 
 def _stays(index: Sequence[Any], variable: str) -> bool:
