@@ -24,7 +24,9 @@ from penstock.dse.bounds.bound import LowerBound
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.rungs import Bench
 from penstock.dse.search.explore import explore
+from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.bandwidth import external_bits, memory_ports
 from penstock.profiling.handed_over import loaded_channels, stored_channels
 from penstock.profiling.network import TaskNetwork
@@ -53,12 +55,14 @@ class Searched:
         trials: int = TRIALS,
         limits: Sequence[str] = (),
         objectives: Sequence[str] = (),
+        fifo_simulations: int = SIMULATIONS,
     ) -> Searched:
         """The best of a search of a prepared program under limits, simulated; for the usual objectives, or others."""
         evaluator = Evaluator.create(program, PLATFORM, quantize=quantize, goal=Goal.of(objectives, limits))
         began = time.perf_counter()
         found = explore(evaluator, trials)
-        best = choose(evaluator, {one.number: one.evaluation for one in found.tried}).finished.evaluation
+        trials_of = {one.number: one.evaluation for one in found.tried}
+        best = choose(evaluator, trials_of, bench=Bench(fifo_simulations=fifo_simulations)).finished.evaluation
         network = evaluator.assembler.network(best.design)
         depths = dict(best.design.fifo_depths)
         simulated = simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=depths)

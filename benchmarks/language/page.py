@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.language.cards import GBIT_S, HOP_US
 from benchmarks.language.models import TOKENS
-from benchmarks.language.part import QUANTISED
+from benchmarks.language.part import MANY_RUNS, QUANTISED
 from benchmarks.language.part import TEXTS as OWN_TEXTS
 from benchmarks.language.pictures import grouped_bars, piled_bars, short
 from benchmarks.language.published import (
@@ -244,7 +244,7 @@ def _figure_10(rows: Mapping[str, Row]) -> list[str]:
         "computed of them, results, and what a kernel keeps inside itself of operands or sums. Cycles are the same\n"
         "design's. Where `fifo_bits` are an objective, FIFOs hold what one input needs, and no more so that the next\n"
         "one follows sooner; rows for a residual sum may be loaded once more instead of waiting, and what a load\n"
-        "fetches ahead is not counted.\n",
+        f"fetches ahead is not counted. Sizes were looked for with `--fifo-simulations {MANY_RUNS}`.\n",
         _table(
             ["", "before, KiB", "after, KiB", "left, %", "StreamTensor, %", "cycles", "objectives", "largest buffers"],
             memory,
