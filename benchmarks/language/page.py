@@ -232,6 +232,7 @@ def _figure_10(rows: Mapping[str, Row]) -> list[str]:
         for name in FAMILIES for row in [rows.get(f"memory/{name}", {})]
     ]  # fmt: skip
     longer = [FAMILIES_NAMED[n] for n in FAMILIES if rows.get(f"memory/{n}", {}).get("fifo_simulations") == MANY_RUNS]
+    said = ", ".join(longer) or "none"
     seconds = [
         [FAMILIES_NAMED[name], mode, _said(row, "total_s", "wall-clock"), _said(row, "cpu_s", "processor"),
          f"{COMPILE_S[0]} to {COMPILE_S[1]}", _count(row, "cpp_lines")]
@@ -245,7 +246,7 @@ def _figure_10(rows: Mapping[str, Row]) -> list[str]:
         "computed of them, results, and what a kernel keeps inside itself of operands or sums. Cycles are the same\n"
         "design's. Where `fifo_bits` are an objective, FIFOs hold what one input needs, and no more so that the next\n"
         "one follows sooner; rows for a residual sum may be loaded once more instead of waiting, and what a load\n"
-        f"fetches ahead is not counted. `--fifo-simulations {MANY_RUNS}` was asked for in: {', '.join(longer) or 'none'}.\n",
+        f"fetches ahead is not counted. `--fifo-simulations {MANY_RUNS}` was asked for by: {said}.\n",
         _table(
             ["", "before, KiB", "after, KiB", "left, %", "StreamTensor, %", "cycles", "objectives", "largest buffers"],
             memory,
