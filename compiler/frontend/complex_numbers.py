@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
@@ -22,7 +21,7 @@ from torch.utils import _pytree as pytree
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.fourier import MOST_POINTS, Fourier
-from penstock.compiler.frontend.graph_calls import add_constant, call_as, replace_node
+from penstock.compiler.frontend.graph_calls import add_constant, call_as, draws, replace_node
 from penstock.compiler.frontend.lift import state_value
 from penstock.compiler.frontend.origins import op_name, origin_of
 
@@ -356,9 +355,8 @@ def _dependent(program: ExportedProgram) -> set[Node]:
     own = {name for name, target in _targets(program).items() if target not in changed}
     found = set[Node]()
     for node in program.graph.nodes:
-        drawn = isinstance(node.target, OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
         given = node.op == "placeholder" and node.name not in own
-        if drawn or given or node.op == "output" or any(x in found for x in node.all_input_nodes):
+        if draws(node) or given or node.op == "output" or any(x in found for x in node.all_input_nodes):
             found.add(node)
     return found
 

@@ -24,7 +24,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-from penstock.compiler.frontend.graph_calls import GraphCall, call_as, replace_node
+from penstock.compiler.frontend.graph_calls import GraphCall, call_as, draws, replace_node
 from penstock.compiler.frontend.lift import state_value
 
 aten = torch.ops.aten
@@ -129,7 +129,7 @@ def _computed(program: ExportedProgram, node: Node) -> torch.Tensor | None:
     values = {x: known_value(program, x) for x in node.all_input_nodes}
     if any(value is None for value in values.values()) or not isinstance(node.target, OpOverload):
         return None
-    if torch.Tag.nondeterministic_seeded in node.target.tags:
+    if draws(node):
         return None
     given: Any = pytree.tree_map_only(Node, lambda x: values[x], (node.args, dict(node.kwargs)))
     found: Any = node.target(*given[0], **given[1])

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
@@ -32,6 +33,11 @@ def call_as(program: ExportedProgram, node: Node) -> GraphCall:
         return made
 
     return call
+
+
+def draws(node: Node) -> bool:
+    """Whether a node gives random numbers."""
+    return isinstance(node.target, OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
 
 
 def fake_mode(program: ExportedProgram) -> Any:

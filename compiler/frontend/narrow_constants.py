@@ -18,7 +18,7 @@ from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from penstock.compiler.frontend.constant_look_ups import known_value
-from penstock.compiler.frontend.graph_calls import add_constant, replace_node
+from penstock.compiler.frontend.graph_calls import add_constant, draws, replace_node
 
 TOO_NARROW = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 _MOST_ELEMENTS = 2**20
@@ -51,7 +51,7 @@ def _computed(program: ExportedProgram, node: Node, values: dict[Node, torch.Ten
     shape, target = node.meta.get("val"), node.target
     if not isinstance(shape, torch.Tensor) or shape.numel() > _MOST_ELEMENTS or not isinstance(target, OpOverload):
         return None
-    if torch.Tag.nondeterministic_seeded in target.tags:
+    if draws(node):
         return None
     given = {x: _value(program, x, values) for x in node.all_input_nodes}
     if any(value is None for value in given.values()):

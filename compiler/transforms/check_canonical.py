@@ -23,7 +23,6 @@ from penstock.compiler.transforms.rewrite import Rewrite
 
 SOURCE = "penstock.source"
 """The PyTorch operation that an imported one was made from, for error messages."""
-_RANDOM = ("aten.rand", "aten.bernoulli", "aten.normal", "aten.uniform", "aten.exponential", "aten.native_dropout")
 _SUPPORTED = "supported are elementwise operations and sums or maxima of them, indexed without strides or windows"
 
 
@@ -113,18 +112,11 @@ def _check_reduction(op: linalg.GenericOp, model: str) -> None:
 def unsupported(op: Operation, model: str, what: str, *, is_ours: bool = False) -> PenstockError:
     """In PyTorch's words where they are known: what is ours is then left out."""
     source = op.attributes.get(SOURCE)
-    where = f"layer '{layer_of(op)}' of {model}"
-    if isinstance(source, StringAttr) and source.data.startswith(_RANDOM):
-        return PenstockError(
-            code="unsupported-op", what=f"the operation {source.data} draws random numbers", where=where,
-            limit="an accelerator gives the same for the same inputs",
-            hint="draw them outside, and give them to the model as an input",
-        )  # fmt: skip
     if isinstance(source, StringAttr):
         what = f"the operation {source.data} is not supported" + ("" if is_ours else f": it needs {what}")
     else:
         what = f"{what} is not supported"
     return PenstockError(
-        code="unsupported-op", what=what, where=where, limit=_SUPPORTED,
+        code="unsupported-op", what=what, where=f"layer '{layer_of(op)}' of {model}", limit=_SUPPORTED,
         hint="replace the layer, or do this step on the host before or after the model",
     )  # fmt: skip
