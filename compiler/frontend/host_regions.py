@@ -18,7 +18,7 @@ from torch.export.graph_signature import InputKind, TensorArgument
 from torch.fx import Node
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend.graph_calls import call_as, draws
+from penstock.compiler.frontend.graph_calls import call_as
 from penstock.compiler.frontend.origins import op_name, origin_of
 
 LOOK_UPS = {"embedding", "index", "index_select", "gather", "take", "take_along_dim"}
@@ -308,18 +308,6 @@ def _refuse_nothing(graph: ExportedGraph, regions: Regions, model: str) -> None:
             limit="look-ups, selections and integers run on the host, arithmetic on float32 on the accelerator",
             hint="compile the part of the model that computes with floats",
         )
-
-
-def refuse_chance(program: ExportedProgram, model: str) -> None:
-    """Of what the accelerator would compute."""
-    node = next((node for node in program.graph.nodes if node.users and draws(node)), None)
-    if node is not None:
-        origin = origin_of(node)
-        raise PenstockError(
-            code="unsupported-op", what=f"the operation {origin.operation()} draws random numbers",
-            where=origin.describe(model), limit="an accelerator gives the same for the same inputs",
-            hint="draw them outside, and give them to the model as an input",
-        )  # fmt: skip
 
 
 def refuse_double_precision(program: ExportedProgram, model: str) -> None:

@@ -19,7 +19,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.export import SayStage, check_operations, export, ignore_stage, run_eagerly
 from penstock.compiler.frontend.fold_batch_norms import fold_batch_norms
 from penstock.compiler.frontend.given_tensors import check_tensors, in_float32
-from penstock.compiler.frontend.host_regions import refuse_chance, refuse_double_precision
+from penstock.compiler.frontend.host_regions import refuse_double_precision
 from penstock.compiler.frontend.lift import Argument, lift_weights
 from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
 from penstock.compiler.frontend.lower import lower
@@ -157,7 +157,6 @@ def _exported(model: LoadedModel, begin: SayStage = ignore_stage) -> _Exported:
     if split is not None:
         split = _with_bounds(split, bounds)
         _check_state(split, taken, model)
-    refuse_chance(program, model.name)
     refuse_double_precision(program, model.name)
     results = _results(program)
     origins = mark_origins(program)

@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.frontend.export import SayStage, ignore_stage
+from penstock.compiler.frontend.graph_calls import draws
 from penstock.compiler.frontend.hand_over import hand_over
 from penstock.compiler.frontend.origin import Origin, numbers_in
 from penstock.compiler.frontend.quiet import quiet_torch
@@ -41,6 +42,7 @@ assert torch_mlir.dialects.torch  # importing it registers the passes of the pip
 def lower(program: ExportedProgram, origins: dict[int, Origin], model: str, begin: SayStage = ignore_stage) -> ModuleOp:
     """One `func.func @main` whose operations carry the number of the graph node that they come from."""
     begin("lower")
+    _refuse_chance(program, origins, model)
     captured = _Captured()
     try:
         with quiet_torch(), _captured_stderr(captured):
@@ -90,6 +92,16 @@ def _captured_stderr(captured: _Captured) -> Generator[None]:
             os.close(saved)
             file.seek(0)
             captured.text = file.read().decode(errors="replace")
+
+
+def _refuse_chance(program: ExportedProgram, origins: dict[int, Origin], model: str) -> None:
+    drawn = next((n for n, node in enumerate(program.graph.nodes) if node.users and draws(node)), None)
+    if drawn is not None:
+        raise PenstockError(
+            code="unsupported-op", what=f"the operation {origins[drawn].operation()} draws random numbers",
+            where=origins[drawn].describe(model), limit="an accelerator gives the same for the same inputs",
+            hint="draw them outside, and give them to the model as an input",
+        )  # fmt: skip
 
 
 def _explain(text: str, origins: dict[int, Origin], model: str) -> PenstockError:
