@@ -109,9 +109,8 @@ def frame_lanes(graph: Graph) -> Mapping[str, Mapping[int, tuple[int, ...]]]:
     Several rows at once would wait for each other, and be kept as long.
     """
     found: dict[str, dict[int, tuple[int, ...]]] = {}
-    operations = {op.layer: op for op in graph.operations}
     for layer, loops in spatial_loops(graph).items():
-        op, columns = operations[layer], loops[-1]
+        op, columns = graph.by_layer[layer], loops[-1]
         slides = [
             one
             for value, operand_dims in zip(op.inputs, op.operand_dims, strict=True)

@@ -80,9 +80,8 @@ def walked_frames(graph: Graph, stores: Stores) -> Mapping[str, tuple[int, ...]]
     Nor of what is computed of such a frame with no window in between, if nobody behind wants it place by place: it
     comes channel by channel, and would be turned round to be summed up.
     """
-    operations = {op.layer: op for op in graph.operations}
     frames = spatial_loops(graph)
-    still = {layer for layer in frames if stands_still(operations[layer], graph, stores)}
+    still = {layer for layer in frames if stands_still(graph.by_layer[layer], graph, stores)}
     met = dict[str, bool]()
     for op in reversed(graph.operations):
         met[op.layer] = op.layer in still or _is_met(op, frames.get(op.layer, ()), graph, met)

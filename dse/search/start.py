@@ -110,8 +110,9 @@ def starting_settings(
         best = dict(found.best.params)
         smaller, more = _smaller(evaluator, best, choices)
         fastest = min([best, *smaller[:1]], key=lambda one: rank_of(evaluator.assume(one)))
-        divisible = _divisible(evaluator, fastest, choices)
-        turned = _turned_less(evaluator, (divisible or [fastest])[0], choices, second)
+        dies = DiesHold(evaluator)
+        divisible = _divisible(evaluator, fastest, choices, dies)
+        turned = _turned_less(evaluator, (divisible or [fastest])[0], choices, dies, second)
         otherwise = waiting_otherwise(found.timed, found.best) if evaluator.goal.weighs_frames else []
         settings += [fastest, *turned, *divisible, best, *otherwise, *smaller]
         modelled = found.tried + more
@@ -173,15 +174,17 @@ def _smaller(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -> 
 
 
 def _turned_less(
-    evaluator: Evaluator, best: Params, choices: Choices, second: SecondProcess | None
+    evaluator: Evaluator, best: Params, choices: Choices, dies: DiesHold, second: SecondProcess | None
 ) -> list[dict[str, Value]]:
     """What holds less in converters than the best that finds a place, and is as fast."""
     found = evaluator.assume(best)
-    other = less_turned(evaluator, choices, found, DiesHold(evaluator), second)
+    other = less_turned(evaluator, choices, found, dies, second)
     return [] if other is found else [dict(other.params)]
 
 
-def _divisible(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -> list[dict[str, Value]]:
+def _divisible(
+    evaluator: Evaluator, best: dict[str, Value], choices: Choices, dies: DiesHold
+) -> list[dict[str, Value]]:
     """Where the best finds no place on the dies, the best of its kind that does: limits of the chip know no dies.
 
     First, where little is exceeded, kernels are favoured less, one after the other, as long as dies and links are
@@ -194,7 +197,7 @@ def _divisible(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -
     """
     if len(evaluator.platform.dies) == 1:
         return []
-    dies, first = DiesHold(evaluator), evaluator.assume(best)
+    first = evaluator.assume(best)
     near: Evaluation | None = None
     if dies.excess(first) > 0:
         eased = dies.eased(first, choices) if dies.excess(first) <= NEARLY else None

@@ -10,7 +10,7 @@ time is lost as well: often what holds less is faster, sometimes only once two k
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -20,7 +20,7 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.neighbours import follow, leader_of
 from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.second import Rank, SecondProcess
-from penstock.dse.search.worth import State, foretell
+from penstock.dse.search.worth import State, foretell, key_of
 from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, WALK, outer_of
 from penstock.dse.space.tiling import Choices, Params, TilingSpace, Value
 from penstock.profiling.handed_over import handed_over
@@ -101,20 +101,16 @@ class _Looks:
 
     def foresee(self, states: Sequence[State], now: Evaluation, below: Rank) -> None:
         if self._second is not None and states and self._second.takes_more:
-            self._second.look_at([(_key(state), state) for state in states[1::2]], now.params, below)
+            self._second.look_at([((key_of(state), below), state) for state in states[1::2]], now.params, below)
 
     def look(self, state: State, below: Rank) -> Evaluation | None:
-        """None where it cannot be laid out, or is not better than `below`."""
-        said = self._second.said(_key(state)) if self._second is not None else None
+        """None where it cannot be laid out, or is not better than `below`. Other bounds say nothing here."""
+        said = self._second.said((key_of(state), below)) if self._second is not None else None
         if said is None:
             return foretell(self._evaluator, state, below).found
         if said.found is not None:
             self._evaluator.is_told(said.found)
         return said.found
-
-
-def _key(state: Mapping[str, Value]) -> Hashable:
-    return tuple(sorted(state.items()))
 
 
 def other_ways(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iterator[tuple[Way, State]]:
@@ -125,7 +121,6 @@ def other_ways(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iter
     steps of the others. A kernel of many dims has so many walks that all looks would go to it.
     """
     network, ways = evaluator.assembler.network(best.design), dict[str, dict[Way, None]]()
-    operations = {op.layer: op for op in evaluator.space.graph.operations}
     for channel, kinds in _largest(evaluator, best, network):
         beside = kernels_beside(evaluator, channel, network)
         in_step = [_in_step(evaluator, best, layer) for layer in beside]
@@ -145,7 +140,7 @@ def other_ways(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iter
         for way in (row[place] for row in rows if place < len(row)):
             state: State = {**best.params, way.name: way.value}
             if way.in_step:
-                state = followed(evaluator.space, operations[way.name.partition(".")[2]], state)
+                state = followed(evaluator.space, evaluator.space.graph.by_layer[way.name.partition(".")[2]], state)
             if all(value in choices[name] for name, value in state.items()):
                 yield way, state
 
@@ -168,7 +163,7 @@ def _nearest_first(values: Sequence[Value], now: Value) -> list[Value]:
 
 def _in_step(evaluator: Evaluator, best: Evaluation, layer: str) -> Mapping[str, str]:
     """The dims that the other kernels walk slowly if they go along with one of them."""
-    op = next((op for op in evaluator.space.graph.operations if op.layer == layer), None)
+    op = evaluator.space.graph.by_layer.get(layer)
     mine = f"{WALK}.{layer}"
     if op is None or mine not in best.params:
         return {}
@@ -230,8 +225,7 @@ def _near(channel: str, network: TaskNetwork, end: int) -> list[str]:
 def _walking(evaluator: Evaluator, layer: str) -> str:
     """The kernel whose walk a layer goes along with: itself, or what makes the operand that it takes as it comes."""
     graph = evaluator.space.graph
-    operations: dict[str, TensorOp] = {op.layer: op for op in graph.operations}
-    op = operations.get(layer)
+    op = graph.by_layer.get(layer)
     while op is not None and f"{WALK}.{op.layer}" not in evaluator.space.choices:
         op = leader_of(op, graph)
     return layer if op is None else op.layer

@@ -44,7 +44,6 @@ def _turned(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iterato
         return
     largest = sorted(held, key=lambda name: -held[name])[:_LARGEST]
     most = [name for name in largest if held[name] >= sum(held.values()) * _LEAST]
-    ops = {op.layer: op for op in evaluator.space.graph.operations}
     for layer in dict.fromkeys(layer for name in most for layer in kernels_beside(evaluator, name, network)):
         name = f"{WALK}.{layer}"
         if name not in choices or layer in evaluator.space.spatial:
@@ -52,7 +51,7 @@ def _turned(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iterato
         for value in choices[name]:
             if cap_of(value) != cap_of(best.params[name]):
                 continue
-            state = followed(evaluator.space, ops[layer], {**best.params, name: value})
+            state = followed(evaluator.space, evaluator.space.graph.by_layer[layer], {**best.params, name: value})
             if all(value in choices[name] for name, value in state.items()):
                 yield state
 

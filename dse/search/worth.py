@@ -21,7 +21,7 @@ from penstock.dse.space.fitted import FITTED, SHARE, Allowance
 from penstock.dse.space.tiling import Choices, Params, Value
 
 State = dict[str, Value]
-_Key = tuple[Value, ...]
+Key = tuple[Value, ...]
 _GAIN = 0.999
 """Of the time between two inputs: what saves less is not looked at."""
 _FED = 0.995
@@ -77,8 +77,8 @@ class Worth:
     def __init__(self, evaluator: Evaluator, choices: Choices, most: int, second: SecondProcess | None) -> None:
         self.most, self._evaluator, self._choices = most, evaluator, choices
         self._look, self._second = _first_look(evaluator), second
-        self.seen: dict[_Key, Evaluation | PassedOver | None] = {}
-        self._left_out: set[_Key] = set()
+        self.seen: dict[Key, Evaluation | PassedOver | None] = {}
+        self._left_out: set[Key] = set()
         if second is not None:
             second.work_for(evaluator)
 
@@ -93,7 +93,7 @@ class Worth:
         """
         if not self._is_open(state):
             return None
-        key = _key(state)
+        key = key_of(state)
         if key not in self.seen and self.may_go_on:
             if best is not None and self._gains_nothing(state, best):
                 self._left_out.add(key)
@@ -141,7 +141,7 @@ class Worth:
 
     def is_known_as(self, found: Evaluation) -> None:
         """What a closer look made of a setting."""
-        self.seen[_key(found.params)] = found
+        self.seen[key_of(found.params)] = found
 
     def _gains_nothing(self, state: State, best: Evaluation) -> bool:
         """Whether operators alone take as long as the best does, where nothing but the time between inputs counts.
@@ -160,15 +160,15 @@ class Worth:
 
     def _unknown(
         self, states: Iterable[State], second: SecondProcess, best: Evaluation | None
-    ) -> list[tuple[_Key, State]]:
-        keyed = {_key(state): state for state in states if self._is_open(state)}
+    ) -> list[tuple[Key, State]]:
+        keyed = {key_of(state): state for state in states if self._is_open(state)}
         unseen = [(key, state) for key, state in keyed.items() if key not in self.seen and second.said(key) is None]
         return [(key, state) for key, state in unseen if best is None or not self._gains_nothing(state, best)]
 
     def _is_open(self, state: Mapping[str, Value]) -> bool:
         return all(value in self._choices[name] for name, value in state.items())
 
-    def _looked_at(self, key: _Key, state: State, best: Evaluation | None) -> Evaluation | PassedOver | None:
+    def _looked_at(self, key: Key, state: State, best: Evaluation | None) -> Evaluation | PassedOver | None:
         said = self._second.said(key) if self._second is not None else None
         if said is not None and said.found is not None:
             self._evaluator.is_told(said.found)
@@ -217,5 +217,5 @@ def _modelled(model: Callable[[Params], Evaluation], params: Params) -> Evaluati
         return None
 
 
-def _key(state: Mapping[str, Value]) -> _Key:
+def key_of(state: Mapping[str, Value]) -> Key:
     return tuple(state[name] for name in sorted(state))

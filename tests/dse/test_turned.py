@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+from typing import cast
+
 import pytest
 
 from penstock.compiler.frontend import import_model
@@ -10,8 +13,9 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.search import turned
 from penstock.dse.search.dies import DiesHold
-from penstock.dse.search.second import Foretold, Rank
+from penstock.dse.search.second import Foretold, Rank, SecondProcess
 from penstock.dse.search.turned import Way, converters_of, held_between, less_turned, other_ways
+from penstock.dse.search.worth import foretell, key_of
 from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, FAVOURS, IN_TURN, SHARE, WALK, outer_of
 from penstock.dse.space.tiling import Params, TilingOptions, Value
@@ -59,6 +63,38 @@ def test_a_maximum_over_scores_is_taken_as_they_come(evaluator: Evaluator, best:
     assert held(evaluator, found) < 0.9 * held(evaluator, best)
     scores = [converters_of(evaluator.assembler.network(one.design)).get(SCORES, 0) for one in (best, found)]
     assert scores[1] <= scores[0] / 2
+
+
+class SecondOf:
+    """One that has looked at all it is asked about, and said before that no setting is good enough for less."""
+
+    takes_more = True
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator, self.known = evaluator, dict[Hashable, Foretold]()
+        self.used = 0
+
+    def work_for(self, _: Evaluator) -> None:
+        pass
+
+    def look_at(self, settings: Sequence[tuple[Hashable, Params]], _: Params, below: Rank) -> None:
+        for key, params in settings[:8]:
+            self.known[key] = foretell(self.evaluator, params, below)
+
+    def said(self, key: Hashable) -> Foretold | None:
+        found = self.known.get(key)
+        self.used += found is not None
+        return found
+
+
+def test_a_second_process_changes_nothing(evaluator: Evaluator, best: Evaluation, found: Evaluation) -> None:
+    """What it said for another bound, in the descent or before a gain, says nothing of this one."""
+    second = SecondOf(evaluator)
+    impossible = Foretold(None, None, None)
+    second.known |= {key_of(state): impossible for _, state in other_ways(evaluator, evaluator.space.choices, best)}
+    with_it = less_turned(evaluator, evaluator.space.choices, best, DiesHold(evaluator), cast(SecondProcess, second))
+    assert second.used > 0
+    assert with_it.params == found.params
 
 
 def test_the_many_walks_of_one_kernel_leave_looks_for_the_others(
