@@ -121,6 +121,7 @@ class Compiled:
     def _named(self) -> str:
         """A file of no date whose place goes for that of the code: numba asks after both."""
         file = self._folder / f"{self.name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)  # somebody may have emptied the cache since it was looked for
         file.touch()
         os.utime(file, (0, 0))
         return str(file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -85,6 +86,14 @@ def test_what_is_half_compiled_has_still_to_be_compiled(installed: Installed, tm
             file.unlink()
     assert kept(tmp_path / "cache")
     assert not installed("another").is_on_disk()
+
+
+def test_a_cache_that_is_emptied_meanwhile_costs_no_result(installed: Installed, tmp_path: Path) -> None:
+    one = installed("one")
+    assert not one.is_on_disk()
+    shutil.rmtree(tmp_path / "cache")
+    assert one.function()(np.arange(3)) == 6
+    assert kept(tmp_path / "cache")
 
 
 def test_work_in_plain_python_is_counted_until_it_pays(installed: Installed) -> None:
