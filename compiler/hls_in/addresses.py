@@ -68,7 +68,7 @@ class AddressPlan:
 def _met(node: KernelValue) -> tuple[KernelArray, tuple[KernelValue, ...]]:
     """The memory that an access meets, and where."""
     assert node.array is not None
-    return node.array, node.args[1:] if node.op == "store" else node.args
+    return node.array, node.index
 
 
 def _cut(array: KernelArray, d: int) -> tuple[str, int]:

@@ -40,11 +40,11 @@ def _part(kernel: ReadKernel, array: KernelArray) -> None:
     cut = [d for d, length in enumerate(array.dims) if array.partition.get(d) == ("complete", length)]
     kept = [d for d in range(len(array.dims)) if d not in cut]
     met = [node for node in _accesses(kernel.body) if node.array is array]
-    if not cut or not kept or any(not _index(node)[d].constant for node in met for d in cut):
+    if not cut or not kept or any(not node.index[d].constant for node in met for d in cut):
         return
     made: dict[tuple[int, ...], KernelArray] = {}
     for node in met:
-        index = _index(node)
+        index = node.index
         part = tuple(int(index[d].value or 0) for d in cut)
         if part not in made:
             made[part] = replace(
@@ -68,10 +68,6 @@ def _of(said: dict[int, PartSaid], kept: list[int]) -> dict[int, PartSaid]:
 
 def _accesses(items: list[Region]) -> Iterable[KernelValue]:
     return (node for piece in graphs(items) for node in piece.graph.nodes if node.op in _ACCESSES and node.array)
-
-
-def _index(node: KernelValue) -> tuple[KernelValue, ...]:
-    return node.args[1:] if node.op == "store" else node.args
 
 
 def _regions(items: list[Region]) -> Iterable[DataflowRegion]:

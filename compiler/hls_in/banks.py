@@ -17,8 +17,7 @@ def bank_of(access: KernelValue) -> Bank:
     """Where an access goes. Two with the same counters' part meet one bank if the certain part is the same."""
     array = access.array
     assert array is not None
-    index = access.args[1:] if access.op == "store" else access.args
-    return tuple(_place(array, d, node) for d, node in enumerate(index))
+    return tuple(_place(array, d, node) for d, node in enumerate(access.index))
 
 
 def word_of(access: KernelValue) -> tuple[object, ...] | None:
@@ -28,8 +27,7 @@ def word_of(access: KernelValue) -> tuple[object, ...] | None:
     assert array is not None
     if not array.reshape:
         return None
-    index = access.args[1:] if access.op == "store" else access.args
-    return tuple(_granule(array, d, node) for d, node in enumerate(index))
+    return tuple(_granule(array, d, node) for d, node in enumerate(access.index))
 
 
 def _granule(array: KernelArray, dimension: int, node: KernelValue) -> object:

@@ -75,6 +75,11 @@ class KernelValue:
     def constant(self) -> bool:
         return self.value is not None
 
+    @property
+    def index(self) -> tuple[KernelValue, ...]:
+        """Of a load or store: where, a number for each dimension."""
+        return self.args[1:] if self.op == "store" else self.args
+
     def __repr__(self) -> str:
         return f"{self.op}{self.number}"
 

@@ -248,7 +248,7 @@ def _kept(item: Pipeline | Straight, met: list[KernelValue]) -> bool:
     if not isinstance(item, Pipeline) or not item.counters or not any(node.op == "store" for node in met):
         return False
     innermost = item.counters[-1]
-    words = {tuple(a.linear for a in (node.args[1:] if node.op == "store" else node.args)) for node in met}
+    words = {tuple(a.linear for a in node.index) for node in met}
     still = all(linear is not None and innermost not in dict(linear.terms) for word in words for linear in word)
     return (
         still and len(words) == 1 and all(pinned(node.guard).get(innermost) == 0 for node in met if node.op == "store")
@@ -378,7 +378,7 @@ def cut_by_itself(array: KernelArray, accesses: list[KernelValue]) -> bool:
     a pragma about it, met at addresses that loop counters decide. It does so where the II needs it."""
     if array.argument or array.constant or array.partition or array.reshape or array.storage:
         return False
-    return all(arg.linear is not None for n in accesses for arg in (n.args[1:] if n.op == "store" else n.args))
+    return all(arg.linear is not None for n in accesses for arg in n.index)
 
 
 def _streams(nodes: list[KernelValue]) -> list[IiLimit]:

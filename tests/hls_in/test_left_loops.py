@@ -21,6 +21,7 @@ def _cycles(path: Path) -> int:
     assert latency is not None
     return latency
 
+
 LEFT = """
 void top(const int a[32], int o[8], int p[32]) {
   int at = -1;

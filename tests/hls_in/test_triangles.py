@@ -70,7 +70,9 @@ def test_a_loop_is_looked_at_once_where_those_that_decide_it_stand(
         return plain(*args, **named)
 
     monkeypatch.setattr(RegionTiming, "phase", counted)
-    cycles(tmp_path, """void top(int a[40]) {
+    cycles(
+        tmp_path,
+        """void top(int a[40]) {
       for (int i = 0; i < 40; i++)
         for (int j = 0; j < i; j++) {
           a[j] += 1;
@@ -79,7 +81,8 @@ def test_a_loop_is_looked_at_once_where_those_that_decide_it_stand(
             for (int l = 0; l < k; l++) a[l] += i;
           }
         }
-    }""")
+    }""",
+    )
     assert len(looks) < 4 * 40 * 40
 
 

@@ -16,8 +16,34 @@ from penstock.profiling.kernels.explore.loop_tree import INDENT, BodyReader, Sou
 from penstock.profiling.kernels.explore.moves import Banks, fresh, split
 from penstock.profiling.kernels.explore.own_names import with_own_names
 
-_MATH = ("sqrt", "rsqrt", "fabs", "exp", "exp2", "log", "log2", "log10", "pow", "fmax", "fmin", "floor", "ceil",
-         "round", "trunc", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "erf")
+_MATH = (
+    "sqrt",
+    "rsqrt",
+    "fabs",
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "log10",
+    "pow",
+    "fmax",
+    "fmin",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "tanh",
+    "erf",
+)
 _PURE = frozenset({"abs", "min", "max", *_MATH, *(f"{name}f" for name in _MATH)})
 _INTEGERS = {
     ("int", bits, signed): word if signed else f"unsigned {word}"
