@@ -192,3 +192,34 @@ def test_a_difference_that_large_numbers_alone_show_is_one(tmp_path: Path) -> No
     compared, different = compare_sources(read_sources(path), "top", other, tuple(arguments_of(path, "top")))
     assert compared == 32
     assert different > 0
+
+
+SOBEL = """
+void top(const short in[12][12], short out[12][12]) {
+  static const int kx[3][3] = {{-1, 0, 1}, {-2, 0, 2}, {-1, 0, 1}};
+  for (int y = 1; y < 11; y++)
+    for (int x = 1; x < 11; x++) {
+      int s = 0;
+      for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) s += kx[i][j] * in[y + i - 1][x + j - 1];
+      out[y][x] = s < 0 ? -s : s;
+    }
+}
+"""
+
+
+def test_a_table_of_the_functions_own_hinders_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(SOBEL)
+    found = explore_kernel(path, "top", trials=16)
+    assert found.equal
+    assert found.latency < found.latency_before / 4
+
+
+def test_what_a_function_remembers_of_its_first_call_stays(tmp_path: Path) -> None:
+    """Even if it is constant: what it begins with is an argument of that call."""
+    path = tmp_path / "kernel.cpp"
+    path.write_text(SOBEL.replace("{{-1,", "{{in[0][0],"))
+    found = explore_kernel(path, "top", trials=16)
+    assert found.equal
+    assert found.latency == found.latency_before

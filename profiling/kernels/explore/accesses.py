@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from penstock.compiler.hls_in.syntax import Tree, is_tree
+from penstock.compiler.hls_in.syntax import Tree, is_tree, names_in
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,8 @@ class AccessReader:
         found = NOTHING
         for part in tree[2]:
             _, _, name, type_, init, static, constant = part
-            if static or type_[0] not in (*NUMBERS, "array"):
+            fixed = constant and init is not None and self.constants.keys() >= set(names_in(init))
+            if (static and not fixed) or type_[0] not in (*NUMBERS, "array"):
                 return self._opaque(part)
             if type_[0] == "int" and type_[1] >= 32 and init is not None and name not in self.assigned:
                 value = self.affine(init)
