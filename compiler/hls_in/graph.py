@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream, NumberKind
 
-Key = tuple[Any, ...]
+_Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class ValueGraph:
 
     def __init__(self) -> None:
         self.nodes: list[KernelValue] = []
-        self._known: dict[Key, KernelValue] = {}
+        self._known: dict[_Key, KernelValue] = {}
 
     def constant(
         self, value: float | int, kind: NumberKind = "int", bits: int = 32, signed: bool = True
@@ -160,7 +160,7 @@ class ValueGraph:
             return left
         elif op == "add" and left.value == 0.0 and not left.given:
             return right
-        key: Key = (
+        key: _Key = (
             (op, left, right, kind, bits, signed)
             if op in ("sub", "div", "rem", "shl", "shr")
             else (op, *_sorted(left, right), kind, bits, signed)
@@ -250,7 +250,7 @@ class ValueGraph:
     def access(self, op: str, args: tuple[KernelValue, ...], kind: NumberKind, bits: int, **more: Any) -> KernelValue:
         return self._add(KernelValue(op, args, kind, bits, **more))
 
-    def _one(self, key: Key, node: KernelValue) -> KernelValue:
+    def _one(self, key: _Key, node: KernelValue) -> KernelValue:
         found = self._known.get(key)
         if found is None:
             self._known[key] = found = self._add(node)
