@@ -56,13 +56,15 @@ class Searched:
         limits: Sequence[str] = (),
         objectives: Sequence[str] = (),
         fifo_simulations: int = SIMULATIONS,
+        fifo_slack: float = 0.0,
     ) -> Searched:
         """The best of a search of a prepared program under limits, simulated; for the usual objectives, or others."""
         evaluator = Evaluator.create(program, PLATFORM, quantize=quantize, goal=Goal.of(objectives, limits))
         began = time.perf_counter()
         found = explore(evaluator, trials)
         trials_of = {one.number: one.evaluation for one in found.tried}
-        best = choose(evaluator, trials_of, bench=Bench(fifo_simulations=fifo_simulations)).finished.evaluation
+        bench = Bench(fifo_simulations=fifo_simulations, fifo_slack=fifo_slack)
+        best = choose(evaluator, trials_of, bench=bench).finished.evaluation
         network = evaluator.assembler.network(best.design)
         depths = dict(best.design.fifo_depths)
         simulated = simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=depths)

@@ -31,7 +31,7 @@ DEFAULT_PLATFORM = "u55c"
 MOST_TRIALS = 10_000
 MOST_LANES = 1_000_000
 MOST_DIMS = 4
-MOST_FIFO_SIMULATIONS = 100_000
+MOST_FIFO_SIMULATIONS, MOST_FIFO_SLACK = 100_000, 100
 LARGEST_SEED = 2**31 - 1
 LONGEST_NAME = 200
 NAME_PATTERN = "[A-Za-z_][A-Za-z0-9_]{0,99}"
@@ -275,6 +275,15 @@ class RunOptions(RequestBody):
         description="simulations that making FIFOs as shallow as they can be may take, a long one counting as several; "
         "with fewer they are deeper than they need to be, never too shallow",
     )
+    fifo_slack: Annotated[
+        float,
+        Said(
+            "percent that a run may end later for fewer bits of FIFOs", (COMPILE, EXPLORE, SUBMIT),
+        ),
+    ] = Field(
+        0.0, ge=0, le=MOST_FIFO_SLACK, allow_inf_nan=False,
+        description="percent that a run of the chosen design may end later so that its FIFOs hold fewer bits",
+    )  # fmt: skip
     evidence: Annotated[Rung, Said(f"what the choice comes from: {one_of(RUNGS)}", (COMPILE, EXPLORE, SUBMIT))] = Field(
         DEFAULT_RUNG,
         description="what the choice among the best designs and its figures come from; the search itself is modelled",

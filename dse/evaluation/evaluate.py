@@ -24,13 +24,15 @@ from penstock.dse.evaluation.objectives import DEFAULT_GOAL, Goal
 from penstock.dse.evaluation.remembered import Remembered
 from penstock.dse.evaluation.routing import routing_use
 from penstock.dse.fifo import (
+    FOLLOWING_INPUTS,
     DesignSizing,
     SizingProgress,
+    large_single_blocks,
     prefetched,
     runs_through,
     safe_depths,
     single_blocks,
-    single_blocks_between_inputs,
+    single_blocks_held,
     size_design,
     slower_tasks,
     two_slots,
@@ -290,9 +292,11 @@ class Evaluator:
         keep: Mapping[str, int] | None = None,
         simulations: int = SIMULATIONS,
         network: TaskNetwork | None = None,
+        tolerance: float = 0.0,
         progress: SizingProgress = lambda _: None,
     ) -> Evaluation:
-        """The same design with the fewest bits of FIFO that cost no time, found and shown by simulation.
+        """The same design with the fewest bits of FIFO that cost no time, or a `tolerance` of it, found and shown by
+        simulation.
 
         Of several inputs in a row none ends later than with unbounded FIFOs, or than its equalisation lets it; of one,
         where the goal `sizes_for_one`. Depths to `keep` are kept. `network` is the design's as a tool made it.
@@ -305,12 +309,19 @@ class Evaluator:
         if fifos <= set(kept):
             return evaluation
 
+        most = prefetched(evaluation.figures.channels, evaluation.design.prefetch_bits)
+        if self.goal.sizes_for_one and network is None and not self.program.lengths:
+            kept |= large_single_blocks(planned, self.platform, self.clock_mhz, most)
+            planned = self.assembler.network(
+                evaluation.design.with_fifo_depths({**evaluation.design.fifo_depths, **kept})
+            )
+
         def sized(network: TaskNetwork) -> DesignSizing:
             start = evaluation.design.fifo_depths if fifos <= set(evaluation.design.fifo_depths) else None
             return size_design(
-                network, self.platform, self.clock_mhz, simulations=simulations, start=start,
-                most=prefetched(evaluation.figures.channels, evaluation.design.prefetch_bits), progress=progress,
-                equalisation=evaluation.design.equalisation, one_input=self.goal.sizes_for_one,
+                network, self.platform, self.clock_mhz, simulations=simulations, start=start, most=most,
+                progress=progress, equalisation=evaluation.design.equalisation, one_input=self.goal.sizes_for_one,
+                tolerance=tolerance,
             )  # fmt: skip
 
         found = sized(made := network or planned)
@@ -321,8 +332,9 @@ class Evaluator:
         depths |= {name: depth for name, depth in kept.items() if name in planned.channels}
         if kept and not runs_through(made, self.platform, self.clock_mhz, depths):
             return evaluation
-        if not (self.goal.sizes_for_one or self.program.lengths):
-            depths |= single_blocks_between_inputs(made, self.platform, self.clock_mhz, depths)
+        if not self.program.lengths:
+            inputs = 1 if self.goal.sizes_for_one else FOLLOWING_INPUTS
+            depths |= single_blocks_held(made, self.platform, self.clock_mhz, depths, inputs)
         again = self._timed(self._model(evaluation.design.with_fifo_depths(depths), {}))
         if again is None or again.stops:  # single slots in a circle, which runs; what says its times does not see that
             again = self._with_times(self._model(evaluation.design.with_fifo_depths(two_slots(depths, kept)), {}))

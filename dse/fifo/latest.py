@@ -3,16 +3,16 @@
 A run in which no FIFO is full does everything as soon as it can, so that tokens wait behind tasks that are done early:
 often after they have become wider, as rows that have become windows do. The latest schedule goes the other way, from
 the ends of the frames back to the inputs. What is read then must have been written the cycle before; a pipeline whose
-write has until then stood still before it, as one clock; and so its reads are later, too. Tokens wait as far up as they
-can, where full FIFOs keep them. The schedule shows that its depths suffice: a run with them does nothing later.
+write has until then stood still before it, as one clock; and so its reads are later, too. One that flushes goes on with
+what is in it: its iterations are later one by one, none by more than those after it. Tokens wait as far up as they can,
+where full FIFOs keep them. The schedule shows that its depths suffice: a run with them does nothing later.
 
-Memories are thought to bring words at an even pace, and pipelines to stand still as a whole, which those that flush do
-not. What that leaves out is for the simulation to say.
+Memories are thought to bring words at an even pace. What that leaves out is for the simulation to say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -25,32 +25,60 @@ from penstock.profiling.channel_times import most_held
 from penstock.profiling.sampling import iterations_of
 
 _MOST_TOKENS = 40_000_000  # of all frames together: a second or two
-_MOST_SWEEPS = 4  # after which blocks may still wait for each other; the simulation says whether that matters
+_MOST_SWEEPS = 16  # after which blocks may still wait for each other; the simulation says whether that matters
 
 
 @dataclass(frozen=True)
-class _Access:
+class OwnAccess:
     """Of one process to one channel, all tokens of all frames, at its own times if it never waits.
 
-    `first` is when it takes hold of a token or a slot, `last` when it hands it on; the same, but for blocks.
+    `first` is when it takes hold of a token or a slot, `last` when it hands it on; the same, but for blocks. `after`
+    are times of its own clock: what is later there is no earlier for what this waits for. Of a pipeline that stands
+    still as a whole that is when all this happens, of one that flushes when its iteration begins.
     """
 
     channel: str
     writes: bool
     first: Ints
     last: Ints
+    after: tuple[Ints, Ints]
+    """For `first` and for `last`."""
+
+    @property
+    def at_once(self) -> bool:
+        return self.last is self.first
+
+    def at(self, late: Callable[[Ints], Ints]) -> tuple[Ints, Ints]:
+        """`first` and `last` of a process that is so late."""
+        first = self.first + late(self.after[0])
+        return first, first if self.at_once else self.last + late(self.after[1])
 
 
 @dataclass(frozen=True)
-class _Own:
+class OwnTimes:
     """A process by itself: its accesses, and when its frames end."""
 
-    accesses: tuple[_Access, ...]
+    accesses: tuple[OwnAccess, ...]
+    ends: Ints
+
+
+@dataclass(frozen=True)
+class LatestSchedule:
+    """Of processes, readers first, that are as late as their clocks say; a depth for every FIFO; when frames end."""
+
+    depths: Mapping[str, int]
+    processes: Sequence[tuple[OwnTimes, OwnClock]]
     ends: Ints
 
 
 def latest_depths(network: Network, rules: Rules, ends: Sequence[int]) -> Mapping[str, int] | None:
-    """A depth for every FIFO with which frames end by `ends`.
+    """A depth for every FIFO with which frames end by `ends`; None where there is no such schedule."""
+    found = latest_schedule(network, rules, ends)
+    return None if found is None else found.depths
+
+
+def latest_schedule(network: Network, rules: Rules, ends: Sequence[int]) -> LatestSchedule | None:
+    """The latest schedule with which frames end by `ends`.
 
     None where that would take long, where processes feed each other in a cycle, and where blocks pass between whole
     processes.
@@ -62,49 +90,55 @@ def latest_depths(network: Network, rules: Rules, ends: Sequence[int]) -> Mappin
     paces = {name: float(cycles) for name, cycles in cycles_a_word(network).items()}
     own = {p.name: _own(p, rules, len(ends), paces) for p in network.processes}
     connected = [name for name in reversed(list(nx.topological_sort(graph))) if own[name].accesses]
-    blocks = {c.name: c.depth or 1 for c in network.channels if c.kind == "block"}
+    rooms = blocks_of(network)
     due: dict[str, Ints] = {}  # by when blocks are to be given back
     for left in reversed(range(_MOST_SWEEPS)):
-        depths, later = _sweep([own[name] for name in connected], np.array(ends), blocks, due)
-        if not left or all(name in due and (due[name] <= found).all() for name, found in later.items()):
-            return depths
-        due = {name: np.minimum(due.get(name, found), found) for name, found in later.items()}
+        found, later = _sweep([own[name] for name in connected], np.array(ends), rooms, due)
+        if not left or all(name in due and (due[name] <= back).all() for name, back in later.items()):
+            return found
+        due = {name: np.minimum(due.get(name, back), back) for name, back in later.items()}
     return None
 
 
 def _sweep(
-    processes: Sequence[_Own], ends: Ints, blocks: Mapping[str, int], due: Mapping[str, Ints]
-) -> tuple[dict[str, int], dict[str, Ints]]:
-    """Readers first: depths of all FIFOs, and by when each block is to be given back so that the next finds room."""
+    processes: Sequence[OwnTimes], ends: Ints, rooms: Mapping[str, int], due: Mapping[str, Ints]
+) -> tuple[LatestSchedule, dict[str, Ints]]:
+    """Readers first: what all FIFOs hold, and by when each block is to be given back so that the next finds room."""
     depths: dict[str, int] = {}
     later: dict[str, Ints] = {}
     read: dict[str, tuple[Ints, Ints]] = {}  # when tokens are taken, and given back
+    clocks: list[tuple[OwnTimes, OwnClock]] = []
     for process in processes:
         times = [process.ends]
         spare = [ends - process.ends]
         for access in process.accesses:
             if access.writes:
-                times.append(access.last)
+                times.append(access.after[1])
                 spare.append(read[access.channel][0] - 1 - access.last)
             elif access.channel in due:
-                times.append(access.last)
+                times.append(access.after[1])
                 spare.append(due[access.channel] - access.last)
-        clock = _Clock(np.concatenate(times), np.concatenate(spare))
+        clock = OwnClock(np.concatenate(times), np.concatenate(spare))
+        clocks.append((process, clock))
         for access in process.accesses:
-            first = clock.latest(access.first)
-            last = first if access.last is access.first else clock.latest(access.last)
+            first, last = access.at(clock.late)
             if not access.writes:
                 read[access.channel] = (first, last)
                 continue
             given = read.pop(access.channel)[1]
-            if (count := blocks.get(access.channel)) is None:
-                depths[access.channel] = most_held(np.arange(len(first)), first, given)
-            else:
+            if (count := rooms.get(access.channel)) is not None:
                 later[access.channel] = np.append(first[count:] - 1, np.full(min(count, len(first)), ends[-1]))
-    return depths, later
+            else:
+                depths[access.channel] = most_held(np.arange(len(first)), first, given)
+    return LatestSchedule(depths, clocks, ends), later
 
 
-class _Clock:
+def blocks_of(network: Network) -> dict[str, int]:
+    """How many blocks each channel of such has."""
+    return {c.name: c.depth or 1 for c in network.channels if c.kind == "block"}
+
+
+class OwnClock:
     """A process's own clock, which may stand still but never goes back, as late as `spare` lets it be at each time."""
 
     def __init__(self, times: Ints, spare: Ints) -> None:
@@ -112,13 +146,13 @@ class _Clock:
         self._times = times[order]
         self._late = np.minimum.accumulate(spare[order][::-1])[::-1]
 
-    def latest(self, times: Ints) -> Ints:
-        """No later than what comes at the same time or after it lets it be; all of them come before an end."""
-        return times + self._late[self._times.searchsorted(times)]
+    def late(self, times: Ints) -> Ints:
+        """By how much: no more than what comes at the same time or after it lets it be; all come before an end."""
+        return self._late[self._times.searchsorted(times)]
 
 
-def _own(process: SimulatedProcess, rules: Rules, frames: int, paces: Mapping[str, float]) -> _Own:
-    found: dict[tuple[str, bool], list[_Access]] = {}
+def _own(process: SimulatedProcess, rules: Rules, frames: int, paces: Mapping[str, float]) -> OwnTimes:
+    found: dict[tuple[str, bool], list[OwnAccess]] = {}
     begun = rules.first_phase_delay if len(process.phases) > 1 else 0
     for number, phase in enumerate(process.phases):
         begun += rules.phase_gap if number else 0
@@ -132,22 +166,28 @@ def _own(process: SimulatedProcess, rules: Rules, frames: int, paces: Mapping[st
     def in_all(parts: Sequence[Ints]) -> Ints:
         return (starts + np.concatenate(parts)).ravel()
 
-    accesses: list[_Access] = []
+    accesses: list[OwnAccess] = []
     for (channel, writes), parts in found.items():
         first = in_all([part.first for part in parts])
         last = first if all(part.last is part.first for part in parts) else in_all([part.last for part in parts])
-        accesses.append(_Access(channel, writes, first, last))
-    return _Own(tuple(accesses), (starts + begun).ravel())
+        after = (in_all([part.after[0] for part in parts]), in_all([part.after[1] for part in parts]))
+        accesses.append(OwnAccess(channel, writes, first, last, after))
+    return OwnTimes(tuple(accesses), (starts + begun).ravel())
 
 
-def _accesses(phase: Phase, rules: Rules, period: float, begun: int, memory: Container[str]) -> Iterator[_Access]:
+def _accesses(phase: Phase, rules: Rules, period: float, begun: int, memory: Container[str]) -> Iterator[OwnAccess]:
     """Those of one phase to channels, at the process's own times."""
     for access in phase.accesses:
         if access.channel in memory:
             continue
-        at = begun + stage_of(access, phase, rules)
+        stage = stage_of(access, phase, rules)
         iterations = iterations_of(access.pattern, np.arange(access.pattern.count)).repeat(access.count)
-        first = last = at + (iterations * period).astype(np.int64)
+        first = last = begun + (iterations * period).astype(np.int64)
         if access.hold:
-            last = at + ((iterations + access.hold) * period).astype(np.int64)
-        yield _Access(access.channel, access.direction == "write", first, last)
+            last = begun + ((iterations + access.hold) * period).astype(np.int64)
+        flushes = rules.flushing if phase.flushes is None else phase.flushes
+        begins, taken = (first, last), first + stage
+        given = taken if last is first else last + stage
+        yield OwnAccess(
+            access.channel, access.direction == "write", taken, given, begins if flushes else (taken, given)
+        )

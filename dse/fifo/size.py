@@ -13,8 +13,9 @@ from penstock.dse.fifo.depths import LEAST_DEPTH
 from penstock.dse.fifo.effort import Effort, SizingProgress
 from penstock.dse.fifo.equalise import NORMAL, slower_network
 from penstock.dse.fifo.known_failures import KnownFailures
-from penstock.dse.fifo.latest import latest_depths
+from penstock.dse.fifo.latest import blocks_of, latest_schedule
 from penstock.dse.fifo.measure import MeasuredDepths, SimulatedRuns
+from penstock.dse.fifo.moved import moved_depths
 from penstock.dse.fifo.periodic import periodic_depths
 from penstock.dse.fifo.shrinking import shrink
 from penstock.dse.fifo.single_slots import with_single_slots
@@ -22,6 +23,8 @@ from penstock.dse.support.budgets import SIMULATIONS
 
 _FOR_SINGLES = 1 / 2
 """Of the budget of shrinking, beside it, at most: where few tokens are wide a dozen runs are enough."""
+_MOVES_A_RUN = 2
+"""Events of tasks that are moved, for one that may be simulated: they take a sixth of the time."""
 _MOST_TOKENS = 5_000_000  # of all channels together, for which curves are laid out in memory
 
 
@@ -92,9 +95,14 @@ def size_fifos(
         allowed = tuple([max(own, later) for own, later in zip(allowed, ends, strict=True)])
         planned.append(_planned(slower, rules))
     measure.allowed = allowed
-    for depths in (latest_depths(network, rules, allowed), *planned, start):
+    moved: Mapping[str, int] | None = None
+    if (latest := latest_schedule(network, rules, allowed)) is not None:
+        planned.append(latest.depths)
+        moved = moved_depths(latest, bits, blocks_of(network), limits, budget.work * _MOVES_A_RUN)
+    for depths in (moved, *planned, start):
         if depths is not None:
-            wished = {name: min(max(least, depths[name]), top[name]) for name in bits}
+            highest = tokens if depths is moved else top
+            wished = {name: min(max(least, depths[name]), highest[name]) for name in bits}
             seen = measure(wished)
             if seen.within(allowed):  # slots that were never taken are not needed either
                 starts.append({name: max(least, min(depth, seen.high_water[name])) for name, depth in wished.items()})

@@ -60,8 +60,9 @@ def finish(
     held: AtLengths | None = None
     if simulate:
         tight = evaluator.tightened(
-            evaluation, keep=keep, network=network, simulations=bench.fifo_simulations, progress=bench.line or _unheard
-        )
+            evaluation, keep=keep, network=network, simulations=bench.fifo_simulations,
+            tolerance=bench.fifo_slack / 100, progress=bench.line or _unheard,
+        )  # fmt: skip
     if simulate and merged is not None:
         tight, held = _held(evaluator, tight, merged, bench, keep or {})
     try:

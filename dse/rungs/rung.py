@@ -50,6 +50,8 @@ class Bench:
     """Simulates a design while this process simulates another one."""
     fifo_simulations: int = SIMULATIONS
     """What sizing the FIFOs of a chosen design may take."""
+    fifo_slack: float = 0.0
+    """How much later a run may end, in percent, for fewer bits of FIFOs."""
 
 
 FRAMES = 6

@@ -99,7 +99,10 @@ def compile(
                 if given.current() is not given:
                     stages.say("the record was changed: FIFO depths, dies and memories are found anew")
                 stages.begin("sizing FIFOs, placing")
-                bench = Bench(progress=stages.begin, line=stages.note, fifo_simulations=asked["fifo_simulations"])
+                bench = Bench(
+                    progress=stages.begin, line=stages.note, fifo_simulations=asked["fifo_simulations"],
+                    fifo_slack=asked["fifo_slack"],
+                )  # fmt: skip
                 finished, synthesis = finish_given(program, target.platform, given, target.evidence, bench)
             equalised = equalisation_info(finished)
             if equalised is not None:

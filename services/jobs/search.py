@@ -288,7 +288,10 @@ def find_unexplained(
         evaluator, trials, seed=settings.seed, sampler=settings.sampler, fixed=settings.fixed, gap=settings.gap,
         progress=tried, second=second,
     )  # fmt: skip
-    bench = Bench(progress=stage, line=line, fifo_simulations=settings.fifo_simulations, elsewhere=second)
+    bench = Bench(
+        progress=stage, line=line, fifo_simulations=settings.fifo_simulations, fifo_slack=settings.fifo_slack,
+        elsewhere=second,
+    )  # fmt: skip
     evaluations = {t.number: t.evaluation for t in sorted(found.tried, key=lambda t: place_of(t.evaluation))}
     looks = Looks(evaluator, second)
     choice = choose(

@@ -35,7 +35,7 @@ def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) 
     assert run["options"] == {
         "platform": "zcu104", "trials": 5, "gap": 1.0, "quantize": "w8a8", "seed": 3,
         "objectives": ["latency", "resources"],
-        "evidence": "modelled", "max_lanes": None, "fifo_simulations": 400, "equalisation": None,
+        "evidence": "modelled", "max_lanes": None, "fifo_simulations": 400, "fifo_slack": 0.0, "equalisation": None,
         "aligned_by": "both",
         "bitstream": None, "limits": [],
         "sampler": "local", "priority": 0, "warm_start": True, "fix": [], "dims": [],
@@ -58,7 +58,7 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
     assert run["options"] == {
         "platform": "u55c", "trials": None, "gap": 1.0, "quantize": None, "seed": 0,
         "objectives": ["latency", "resources"],
-        "evidence": "simulated", "max_lanes": None, "fifo_simulations": 400, "equalisation": None,
+        "evidence": "simulated", "max_lanes": None, "fifo_simulations": 400, "fifo_slack": 0.0, "equalisation": None,
         "aligned_by": "both",
         "bitstream": None, "limits": [],
         "sampler": "local", "priority": 0, "warm_start": True, "fix": [], "dims": [],

@@ -59,8 +59,8 @@ def test_what_a_run_does_not_say_is_as_by_default() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("sampler", "random"), ("seed", 3), ("fix", ["order=parallel-outer"]), ("fifo_simulations", 7), ("gap", 5.0),
-     ("max_lanes", 8), ("objectives", ["throughput"])],
+    [("sampler", "random"), ("seed", 3), ("fix", ["order=parallel-outer"]), ("fifo_simulations", 7),
+     ("fifo_slack", 1.0), ("gap", 5.0), ("max_lanes", 8), ("objectives", ["throughput"])],
 )  # fmt: skip
 def test_a_command_searches_as_a_run_does(name: str, value: Any) -> None:
     """Both read the options in one place, and a search that is asked for otherwise is another one."""

@@ -12,12 +12,16 @@ from penstock.compiler.design import Design, KernelDesign
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline import lower
 from penstock.compiler.pipeline.verify import make_inputs, verify_levels
+from penstock.compiler.simulator import VITIS, Channel, Network, Phase, SimulatedProcess
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.fifo.one_block import blocks_of_one
+from penstock.profiling.networks.guards import Guard
 from penstock.profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network
 from tests.compiler.test_chain import check_csim
+from tests.simulator.networks import access
 
 BLOCK = "convert.fc0.relu.block"
 
@@ -75,9 +79,22 @@ def test_one_block_where_the_next_input_comes_when_it_is_free() -> None:
     assert ends(usual, 6, slow) == ends(two, 6, slow)
 
 
-def test_two_blocks_where_a_run_hands_over_several() -> None:
+def test_one_block_where_a_run_hands_over_several_that_are_read_in_time() -> None:
+    usual = evaluator().tightened(evaluator().evaluate_design(designed(outside=0)))
     asked = evaluator("latency", "fifo_bits")
-    assert block_of(asked.tightened(asked.evaluate_design(designed(outside=0)))) == 2
+    few = asked.tightened(asked.evaluate_design(designed(outside=0)))
+    assert (block_of(usual), block_of(few)) == (2, 1)
+    assert ends(few, 1) == ends(usual, 1)
+
+
+@pytest.mark.parametrize(("held", "found"), [(7, {"blocks": 1}), (30, {})])
+def test_two_blocks_where_one_is_read_while_the_next_is_filled(held: int, found: dict[str, int]) -> None:
+    """Blocks are filled in the second half of 32 cycles each, and held for so many."""
+    fill = Phase((4, 32), 1, 2, (access("blocks", "write", (4, 32), [Guard(1, "==", 16)], hold=15),))
+    use = Phase((4, 32), 1, 2, (access("blocks", "read", (4, 32), [Guard(1, "==", 0)], hold=held),))
+    channel = Channel("blocks", "block", depth=2, bits=8, words=16)
+    network = Network("blocks", (SimulatedProcess("fill", (fill,)), SimulatedProcess("use", (use,))), (channel,))
+    assert blocks_of_one(network, VITIS, {}, 1, network.channels) == found
 
 
 @pytest.mark.parametrize("outside", [0, 1])

@@ -30,6 +30,7 @@ LONGEST_WAITS = 15
 
 def bench_of(context: StepContext) -> Bench:
     """What a rung may use within a step: its cancel reaches the tools, their lines are its progress."""
+    asked = RunOptions.stored(context.options)
     return Bench(
         tools=context.tools,
         profiles=SharedProfiles(
@@ -45,7 +46,8 @@ def bench_of(context: StepContext) -> Bench:
         line=Telling(lambda text: context.progress(None, text)),
         results=context.folder / RESULTS,
         limits=hls_limits(context.settings),
-        fifo_simulations=RunOptions.stored(context.options).fifo_simulations,
+        fifo_simulations=asked.fifo_simulations,
+        fifo_slack=asked.fifo_slack,
     )
 
 

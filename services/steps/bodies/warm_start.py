@@ -20,7 +20,7 @@ from penstock.services.steps.bodies.search import PREPARED, choices_of
 from penstock.services.steps.context import StepContext
 
 MOST_RUNS, MOST_SETTINGS = 8, 6
-_NOT_OF_THE_SEARCH = ("evidence", "bitstream", "fifo_simulations", "warm_start")
+_NOT_OF_THE_SEARCH = ("evidence", "bitstream", "fifo_simulations", "fifo_slack", "warm_start")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,208 @@
+"""Depths by a schedule of which tasks are moved until fewer bits wait.
+
+In the latest schedule (`latest.py`) tokens wait before a task that makes one narrow token of many wide ones; in the
+earliest one they wait behind a task that widens. Here each task is as early as what it takes lets it be, or as late as
+what it gives does, whichever leaves fewer bits waiting. It begins with the latest schedule. A task moves alone, or with
+those right before it or behind it: what waits is often as wide on both sides of one. What saves bits is kept, and it
+ends where nothing does. Every schedule on the way is one, so its depths suffice as those of the latest do.
+
+Loads come when their readers want what they bring. Where those share a port, one that is wanted late may be brought
+early for another's sake: what it then holds beyond its limit counts like all else that waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.compiler.jit import Ints
+from penstock.dse.fifo.latest import LatestSchedule, OwnAccess, OwnClock, OwnTimes
+from penstock.profiling.channel_times import most_held
+
+_MOST_ROUNDS = 4
+_NEVER = 1 << 60
+_Span = tuple[Ints, Ints]  # when an access takes hold of each token or slot, and when it hands it on
+_Undo = list[tuple[Any, Any, Any]]  # a table, a key, and what was there
+
+
+def moved_depths(
+    latest: LatestSchedule,
+    bits: Mapping[str, int],
+    rooms: Mapping[str, int],
+    limits: Mapping[str, int],
+    most: int,
+) -> Mapping[str, int]:
+    """A depth for every FIFO. `bits` are those of FIFOs' tokens, `rooms` the blocks of channels that have such,
+    `limits` how much loads are to hold ahead; so many events are looked at at `most`."""
+    found = _Moves(latest, bits, rooms, limits, most)
+    for _ in range(_MOST_ROUNDS):
+        if not found.round():
+            break
+    return {
+        name: max(held, limits[name]) if name in limits else held for name, held in found.held.items() if name in bits
+    }
+
+
+class _Moved:
+    """One process of a schedule. Its events have the order of its own clock; what is late there makes what comes after
+    it as late."""
+
+    def __init__(self, own: OwnTimes, clock: OwnClock) -> None:
+        self.own = own
+        parts, spans, at = [own.ends], list[tuple[slice, slice]](), len(own.ends)
+        for access in own.accesses:
+            both = [slice(at, at := at + len(after)) for after in access.after[: 1 if access.at_once else 2]]
+            parts += access.after[: len(both)]
+            spans.append((both[0], both[-1]))
+        self.spans: Sequence[tuple[OwnAccess, slice, slice]] = [
+            (access, *both) for access, both in zip(own.accesses, spans, strict=True)
+        ]
+        times = np.concatenate(parts)
+        self.events = len(times)
+        self._order = np.argsort(times, kind="stable")
+        times = times[self._order]
+        new = np.append(True, times[1:] != times[:-1])
+        self._begin = np.flatnonzero(new)
+        self._place = np.empty(self.events, np.int64)
+        self._place[self._order] = np.cumsum(new) - 1
+        self.late = clock.late(times[self._begin])
+
+    def no_sooner(self, needed: Ints) -> Ints:
+        """By how much it is late at least, where each event is to be as late as `needed`."""
+        return np.maximum.accumulate(np.maximum(np.maximum.reduceat(needed[self._order], self._begin), 0))
+
+    def no_later(self, spare: Ints) -> Ints:
+        return np.minimum.accumulate(np.minimum.reduceat(spare[self._order], self._begin)[::-1])[::-1]
+
+    def times(self) -> list[_Span]:
+        """Of each access as it is now."""
+        found: list[_Span] = []
+        for access, first, last in self.spans:
+            taken = access.first + self.late[self._place[first]]
+            found.append((taken, taken if access.at_once else access.last + self.late[self._place[last]]))
+        return found
+
+
+class _Moves:
+    def __init__(
+        self,
+        latest: LatestSchedule,
+        bits: Mapping[str, int],
+        rooms: Mapping[str, int],
+        limits: Mapping[str, int],
+        most: int,
+    ) -> None:
+        self._bits, self._rooms, self._limits, self._left = bits, rooms, limits, most
+        self._ends = latest.ends
+        self._tasks = [_Moved(own, clock) for own, clock in latest.processes]  # readers first
+        self._written: dict[str, _Span] = {}
+        self._read: dict[str, _Span] = {}
+        for task in self._tasks:
+            for access, span in zip(task.own.accesses, task.times(), strict=True):
+                (self._written if access.writes else self._read)[access.channel] = span
+        self.held = {name: self._most_held(name) for name in bits if name in self._written}
+        self._writer = {a.channel: n for n, task in enumerate(self._tasks) for a in task.own.accesses if a.writes}
+        self._before: list[list[int]] = [[] for _ in self._tasks]
+        self._behind: list[list[int]] = [[] for _ in self._tasks]
+        for number, task in enumerate(self._tasks):
+            for access in task.own.accesses:
+                if not access.writes and access.channel not in limits:
+                    self._before[number].append(writer := self._writer[access.channel])
+                    self._behind[writer].append(number)
+        loads = [[a.channel in limits for a in task.own.accesses if a.writes] for task in self._tasks]
+        self._movable = [n for n, ahead in reversed(list(enumerate(loads))) if not (ahead and all(ahead))]
+
+    def round(self) -> bool:
+        """Every task that is no load once alone, and once with its neighbours; whether that saved anything."""
+        cost = self._cost
+        for number in self._movable:
+            for early in (True, False):
+                self._move([number], early=early)
+        for near, early in ((self._before, True), (self._behind, False), (self._behind, True), (self._before, False)):
+            for number in self._movable:
+                group = {number, *(one for one in near[number] if one in self._movable)}
+                if len(group) > 1:
+                    self._move(sorted(group, reverse=early), early=early)
+        return self._cost < cost
+
+    @property
+    def _cost(self) -> int:
+        """What waits in FIFOs, but for what loads hold within their limits."""
+        return sum(self._bits[name] * max(0, n - self._limits.get(name, 0)) for name, n in self.held.items())
+
+    def _most_held(self, name: str) -> int:
+        written = self._written[name][0]
+        return max(1, most_held(np.arange(len(written)), written, self._read[name][1]))
+
+    def _move(self, group: Sequence[int], *, early: bool) -> None:
+        """Kept where it saves bits."""
+        undo: _Undo = []
+        if self._left <= 0:
+            return
+        cost = self._cost
+        done = all(self._moved(number, undo, early=early) for number in group)
+        if not done or self._cost >= cost:
+            for table, key, was in reversed(undo):
+                table[key] = was
+
+    def _moved(self, number: int, undo: _Undo, *, early: bool) -> bool:
+        task = self._tasks[number]
+        least, most = task.no_sooner(self._needed(task)), task.no_later(self._spare(task))
+        if (least > most).any():
+            return False
+        self._put(number, least if early else most, undo)
+        return self._follow(number, undo)
+
+    def _follow(self, number: int, undo: _Undo) -> bool:
+        """Loads come when this one wants what they bring; False where they cannot."""
+        for access in self._tasks[number].own.accesses:
+            if not access.writes and access.channel in self._limits:
+                load = self._writer[access.channel]
+                task = self._tasks[load]
+                late = task.no_later(self._spare(task))
+                if (task.no_sooner(self._needed(task)) > late).any():
+                    return False
+                self._put(load, late, undo)
+                if not self._follow(load, undo):
+                    return False
+        return True
+
+    def _put(self, number: int, late: Ints, undo: _Undo) -> None:
+        task = self._tasks[number]
+        self._left -= task.events
+        undo.append((task.__dict__, "late", task.late))
+        task.late = late
+        for access, span in zip(task.own.accesses, task.times(), strict=True):
+            table = self._written if access.writes else self._read
+            undo.append((table, access.channel, table[access.channel]))
+            table[access.channel] = span
+            if access.channel in self._bits:
+                undo.append((self.held, access.channel, self.held[access.channel]))
+                self.held[access.channel] = self._most_held(access.channel)
+
+    def _needed(self, task: _Moved) -> Ints:
+        """By how much each event is to be late for what it takes, and for blocks that are given back."""
+        needed = np.full(task.events, -_NEVER)
+        for access, first, _ in task.spans:
+            if not access.writes:
+                if access.channel not in self._limits:
+                    needed[first] = self._written[access.channel][1] + 1 - access.first
+            elif (count := self._rooms.get(access.channel)) is not None:
+                given = self._read[access.channel][1][:-count]
+                needed[first][count:] = given + 1 - access.first[count:]
+        return needed
+
+    def _spare(self, task: _Moved) -> Ints:
+        """By how much each event may be late for who takes what it gives, for blocks that are wanted, and the ends."""
+        spare = np.full(task.events, _NEVER)
+        spare[: len(task.own.ends)] = self._ends - task.own.ends
+        for access, _, last in task.spans:
+            if access.writes:
+                room = self._read[access.channel][0] - 1 - access.last
+                spare[last] = np.minimum(spare[last], room)
+            elif (count := self._rooms.get(access.channel)) is not None:
+                wanted = self._written[access.channel][0][count:] - 1 - access.last[:-count]
+                spare[last][:-count] = np.minimum(spare[last][:-count], wanted)
+        return spare
