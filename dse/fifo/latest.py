@@ -7,7 +7,8 @@ write has until then stood still before it, as one clock; and so its reads are l
 what is in it: its iterations are later one by one, none by more than those after it. Tokens wait as far up as they can,
 where full FIFOs keep them. The schedule shows that its depths suffice: a run with them does nothing later.
 
-Memories are thought to bring words at an even pace. What that leaves out is for the simulation to say.
+Memories are thought to bring words at an even pace, and a pipeline that flushes to write whenever it wants to: a full
+FIFO would stop what is in it, too. What that leaves out is for the simulation to say.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class OwnAccess:
 
     `first` is when it takes hold of a token or a slot, `last` when it hands it on; the same, but for blocks. `after`
     are times of its own clock: what is later there is no earlier for what this waits for. Of a pipeline that stands
-    still as a whole that is when all this happens, of one that flushes when its iteration begins.
+    still as a whole that is when all this happens, of one that flushes, behind the last stage that reads, when its
+    iteration was there.
     """
 
     channel: str
@@ -177,6 +179,9 @@ def _own(process: SimulatedProcess, rules: Rules, frames: int, paces: Mapping[st
 
 def _accesses(phase: Phase, rules: Rules, period: float, begun: int, memory: Container[str]) -> Iterator[OwnAccess]:
     """Those of one phase to channels, at the process's own times."""
+    front = phase.length
+    if rules.flushing if phase.flushes is None else phase.flushes:
+        front = max((stage_of(a, phase, rules) for a in phase.accesses if a.direction == "read"), default=0)
     for access in phase.accesses:
         if access.channel in memory:
             continue
@@ -185,9 +190,6 @@ def _accesses(phase: Phase, rules: Rules, period: float, begun: int, memory: Con
         first = last = begun + (iterations * period).astype(np.int64)
         if access.hold:
             last = begun + ((iterations + access.hold) * period).astype(np.int64)
-        flushes = rules.flushing if phase.flushes is None else phase.flushes
-        begins, taken = (first, last), first + stage
+        taken, held = first + stage, min(stage, front)
         given = taken if last is first else last + stage
-        yield OwnAccess(
-            access.channel, access.direction == "write", taken, given, begins if flushes else (taken, given)
-        )
+        yield OwnAccess(access.channel, access.direction == "write", taken, given, (first + held, last + held))

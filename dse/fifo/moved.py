@@ -24,7 +24,7 @@ from penstock.profiling.channel_times import most_held
 _MOST_ROUNDS = 4
 _NEVER = 1 << 60
 _Span = tuple[Ints, Ints]  # when an access takes hold of each token or slot, and when it hands it on
-_Undo = list[tuple[Any, Any, Any]]  # a table, a key, and what was there
+_Undo = list[tuple[dict[str, Any], str, Any]]  # a table, a channel, and what was there
 
 
 def moved_depths(
@@ -67,7 +67,7 @@ class _Moved:
         self._begin = np.flatnonzero(new)
         self._place = np.empty(self.events, np.int64)
         self._place[self._order] = np.cumsum(new) - 1
-        self.late = clock.late(times[self._begin])
+        self.latest = clock.late(times[self._begin])
 
     def no_sooner(self, needed: Ints) -> Ints:
         """By how much it is late at least, where each event is to be as late as `needed`."""
@@ -76,12 +76,12 @@ class _Moved:
     def no_later(self, spare: Ints) -> Ints:
         return np.minimum.accumulate(np.minimum.reduceat(spare[self._order], self._begin)[::-1])[::-1]
 
-    def times(self) -> list[_Span]:
-        """Of each access as it is now."""
+    def times(self, late: Ints) -> list[_Span]:
+        """Of each access."""
         found: list[_Span] = []
         for access, first, last in self.spans:
-            taken = access.first + self.late[self._place[first]]
-            found.append((taken, taken if access.at_once else access.last + self.late[self._place[last]]))
+            taken = access.first + late[self._place[first]]
+            found.append((taken, taken if access.at_once else access.last + late[self._place[last]]))
         return found
 
 
@@ -100,7 +100,7 @@ class _Moves:
         self._written: dict[str, _Span] = {}
         self._read: dict[str, _Span] = {}
         for task in self._tasks:
-            for access, span in zip(task.own.accesses, task.times(), strict=True):
+            for access, span in zip(task.own.accesses, task.times(task.latest), strict=True):
                 (self._written if access.writes else self._read)[access.channel] = span
         self.held = {name: self._most_held(name) for name in bits if name in self._written}
         self._writer = {a.channel: n for n, task in enumerate(self._tasks) for a in task.own.accesses if a.writes}
@@ -115,14 +115,14 @@ class _Moves:
         self._movable = [n for n, ahead in reversed(list(enumerate(loads))) if not (ahead and all(ahead))]
 
     def round(self) -> bool:
-        """Every task that is no load once alone, and once with its neighbours; whether that saved anything."""
-        cost = self._cost
+        """Every task that is no load alone, and with its neighbours; whether that saved anything."""
+        cost, movable = self._cost, set(self._movable)
         for number in self._movable:
             for early in (True, False):
                 self._move([number], early=early)
         for near, early in ((self._before, True), (self._behind, False), (self._behind, True), (self._before, False)):
             for number in self._movable:
-                group = {number, *(one for one in near[number] if one in self._movable)}
+                group = {number, *near[number]} & movable
                 if len(group) > 1:
                     self._move(sorted(group, reverse=early), early=early)
         return self._cost < cost
@@ -144,8 +144,8 @@ class _Moves:
         cost = self._cost
         done = all(self._moved(number, undo, early=early) for number in group)
         if not done or self._cost >= cost:
-            for table, key, was in reversed(undo):
-                table[key] = was
+            for table, channel, was in reversed(undo):
+                table[channel] = was
 
     def _moved(self, number: int, undo: _Undo, *, early: bool) -> bool:
         task = self._tasks[number]
@@ -172,9 +172,7 @@ class _Moves:
     def _put(self, number: int, late: Ints, undo: _Undo) -> None:
         task = self._tasks[number]
         self._left -= task.events
-        undo.append((task.__dict__, "late", task.late))
-        task.late = late
-        for access, span in zip(task.own.accesses, task.times(), strict=True):
+        for access, span in zip(task.own.accesses, task.times(late), strict=True):
             table = self._written if access.writes else self._read
             undo.append((table, access.channel, table[access.channel]))
             table[access.channel] = span
