@@ -59,10 +59,7 @@ def finish(
     merged = lower(evaluator.program, evaluation.design) if evaluator.program.lengths else None
     held: AtLengths | None = None
     if simulate:
-        tight = evaluator.tightened(
-            evaluation, keep=keep, network=network, simulations=bench.fifo_simulations,
-            tolerance=bench.fifo_slack / 100, progress=bench.line or _unheard,
-        )  # fmt: skip
+        tight = _tightened(evaluator, evaluation, keep, network, bench)
     if simulate and merged is not None:
         tight, held = _held(evaluator, tight, merged, bench, keep or {})
     try:
@@ -73,6 +70,25 @@ def finish(
         placement = _placed(evaluator, _where_it_was(evaluator, evaluation.design, tight.design), divide=True)
     design = placement.record(tight.design).allocated()
     return Finished(evaluator.counted(replace(tight, design=design), placement.resources), placement, held)
+
+
+def _tightened(
+    evaluator: Evaluator,
+    evaluation: Evaluation,
+    keep: Mapping[str, int] | None,
+    network: TaskNetwork | None,
+    bench: Bench,
+) -> Evaluation:
+    """With FIFOs that may cost as much time as the `bench` says, unless a limit says that there is none to lose."""
+
+    def sized(slack: float) -> Evaluation:
+        return evaluator.tightened(
+            evaluation, keep=keep, network=network, simulations=bench.fifo_simulations, tolerance=slack / 100,
+            progress=bench.line or _unheard,
+        )  # fmt: skip
+
+    found = sized(bench.fifo_slack)
+    return sized(0) if bench.fifo_slack and evaluation.feasible and not found.feasible else found
 
 
 def _placed(evaluator: Evaluator, design: Design, *, divide: bool) -> Placement:

@@ -11,7 +11,10 @@ from penstock.compiler.design import Design
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.fifo import runs_through, size_design, total_bits
+from penstock.dse.finishing.finish import finish
+from penstock.dse.rungs import Bench
 from penstock.profiling.network import TaskNetwork
+from penstock.profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network, designs, networks
 
 
@@ -50,6 +53,23 @@ def test_where_few_bits_are_asked_for_and_no_pace_of_inputs_fifos_hold_one_input
     usual, fewer, paced = found.values()
     assert fewer[0] == usual[0] == paced[0], "one input is as fast"
     assert fewer[1] < usual[1] == paced[1]
+
+
+def test_slack_is_time_that_fifos_may_cost_where_limits_leave_it() -> None:
+    program = build_network("int8", None, 16, (Dense(32, True, True), Dense(16, True, False)), seed=3)
+    found: list[tuple[int, int]] = []
+    for slack, within in ((0.0, None), (60.0, None), (60.0, 1.0)):
+        limits = [f"latency_cycles<={int(found[0][0] * within)}"] if within else []
+        evaluator = Evaluator.create(program, "u55c", goal=Goal.of(("latency", "fifo_bits"), limits))
+        tight = finish(evaluator, evaluator.evaluate({}), bench=Bench(fifo_slack=slack)).evaluation
+        network = evaluator.assembler.network(tight.design)
+        bits = total_bits(tight.design.fifo_depths, fifo_bits(network))
+        simulated = simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=tight.design.fifo_depths)
+        found.append((simulated.latency, bits))
+    exact, loose, limited = found
+    assert exact[0] < loose[0] <= exact[0] * 1.6
+    assert loose[1] < exact[1]
+    assert limited == exact
 
 
 @given(st.data())
