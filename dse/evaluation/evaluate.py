@@ -24,7 +24,6 @@ from penstock.dse.evaluation.objectives import DEFAULT_GOAL, Goal
 from penstock.dse.evaluation.remembered import Remembered
 from penstock.dse.evaluation.routing import routing_use
 from penstock.dse.fifo import (
-    FOLLOWING_INPUTS,
     DesignSizing,
     SizingProgress,
     large_single_blocks,
@@ -295,8 +294,7 @@ class Evaluator:
         tolerance: float = 0.0,
         progress: SizingProgress = lambda _: None,
     ) -> Evaluation:
-        """The same design with the fewest bits of FIFO that cost no time, or a `tolerance` of it, found and shown by
-        simulation.
+        """The same design with the fewest bits of FIFO that cost no more than a `tolerance` of time, shown by simulation.
 
         Of several inputs in a row none ends later than with unbounded FIFOs, or than its equalisation lets it; of one,
         where the goal `sizes_for_one`. Depths to `keep` are kept. `network` is the design's as a tool made it.
@@ -308,7 +306,6 @@ class Evaluator:
         fifos = {name for name, channel in planned.channels.items() if channel.kind == "stream"}
         if fifos <= set(kept):
             return evaluation
-
         most = prefetched(evaluation.figures.channels, evaluation.design.prefetch_bits)
         if self.goal.sizes_for_one and network is None and not self.program.lengths:
             kept |= large_single_blocks(planned, self.platform, self.clock_mhz, most)
@@ -333,8 +330,7 @@ class Evaluator:
         if kept and not runs_through(made, self.platform, self.clock_mhz, depths):
             return evaluation
         if not self.program.lengths:
-            inputs = 1 if self.goal.sizes_for_one else FOLLOWING_INPUTS
-            depths |= single_blocks_held(made, self.platform, self.clock_mhz, depths, inputs)
+            depths |= single_blocks_held(made, self.platform, self.clock_mhz, depths, self.goal.sizes_for_one)
         again = self._timed(self._model(evaluation.design.with_fifo_depths(depths), {}))
         if again is None or again.stops:  # single slots in a circle, which runs; what says its times does not see that
             again = self._with_times(self._model(evaluation.design.with_fifo_depths(two_slots(depths, kept)), {}))

@@ -19,14 +19,13 @@ from penstock.dse.fifo.equalise import CONSERVATIVE, NORMAL, equalised_depths, s
 from penstock.dse.fifo.measure import MeasuredDepths, MeasureDepths
 from penstock.dse.fifo.meeting import depths_where_paths_meet, lean_depths
 from penstock.dse.fifo.of_design import DesignSizing, runs_through, size_design
-from penstock.dse.fifo.one_block import FOLLOWING_INPUTS, large_single_blocks, single_blocks_held
+from penstock.dse.fifo.one_block import large_single_blocks, single_blocks_held
 from penstock.dse.fifo.periodic import periodic_depths
 from penstock.dse.fifo.shrinking import Shrunk, shrink
 from penstock.dse.fifo.single_slots import two_slots
 from penstock.dse.fifo.size import Sizing, size_fifos
 
 __all__ = [
-    "FOLLOWING_INPUTS",
     "CONSERVATIVE",
     "LEAST_DEPTH",
     "NORMAL",

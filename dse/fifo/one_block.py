@@ -15,7 +15,7 @@ from penstock.dse.fifo.single_slots import as_singles
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import rules_of, simulated_kernels
 
-FOLLOWING_INPUTS = 4
+_INPUTS = 4
 """In a row, for which one block must do where inputs follow each other."""
 _LONG, _LONG_ALONE = 10_000_000, 40_000_000
 """Accesses of all of them, and of one input, beyond which nothing is tried."""
@@ -24,14 +24,14 @@ _LARGE = 32
 
 
 def single_blocks_held(
-    network: TaskNetwork, platform: Platform, clock_mhz: float, depths: Mapping[str, int], inputs: int
+    network: TaskNetwork, platform: Platform, clock_mhz: float, depths: Mapping[str, int], one_input: bool
 ) -> dict[str, int]:
-    """One block for each channel where so many inputs in a row end no later with it.
+    """One block for each channel where one input, or several in a row, end no later with it.
 
     Of one input, that is tried of all converters, of several of those that hand over one block a run: the others are
     read all the time.
     """
-    rules, found = rules_of(platform, clock_mhz), dict[str, int]()
+    rules, found, inputs = rules_of(platform, clock_mhz), dict[str, int](), 1 if one_input else _INPUTS
     for part in simulated_kernels(network, platform, clock_mhz):
         own = {c.name: depths[c.name] for c in part.channels if c.name in depths}
         tokens = part.tokens()
