@@ -294,7 +294,7 @@ class Evaluator:
         tolerance: float = 0.0,
         progress: SizingProgress = lambda _: None,
     ) -> Evaluation:
-        """The same design with the fewest bits of FIFO that cost no more than a `tolerance` of time, shown by simulation.
+        """The same design with the fewest bits of FIFO that cost no time beyond a `tolerance`, seen by simulation.
 
         Of several inputs in a row none ends later than with unbounded FIFOs, or than its equalisation lets it; of one,
         where the goal `sizes_for_one`. Depths to `keep` are kept. `network` is the design's as a tool made it.
@@ -312,9 +312,9 @@ class Evaluator:
             planned = self.assembler.network(
                 evaluation.design.with_fifo_depths({**evaluation.design.fifo_depths, **kept})
             )
+        start = evaluation.design.fifo_depths if fifos <= set(evaluation.design.fifo_depths) else None
 
         def sized(network: TaskNetwork) -> DesignSizing:
-            start = evaluation.design.fifo_depths if fifos <= set(evaluation.design.fifo_depths) else None
             return size_design(
                 network, self.platform, self.clock_mhz, simulations=simulations, start=start, most=most,
                 progress=progress, equalisation=evaluation.design.equalisation, one_input=self.goal.sizes_for_one,
