@@ -302,17 +302,15 @@ class Evaluator:
         kept = {**self.assembler.declared_depths(evaluation.design), **(keep or {})}
         if (design := evaluation.design).allocated_for:  # memories were found for deeper FIFOs, and will be again
             evaluation = replace(evaluation, design=replace(design, memories={}, allocated_for=""))
-        planned = self.assembler.network(evaluation.design)
+        planned, known = self.assembler.network(evaluation.design), evaluation.design.fifo_depths
         fifos = {name for name, channel in planned.channels.items() if channel.kind == "stream"}
         if fifos <= set(kept):
             return evaluation
         most = prefetched(evaluation.figures.channels, evaluation.design.prefetch_bits)
         if self.goal.sizes_for_one and network is None and not self.program.lengths:
             kept |= large_single_blocks(planned, self.platform, self.clock_mhz, most)
-            planned = self.assembler.network(
-                evaluation.design.with_fifo_depths({**evaluation.design.fifo_depths, **kept})
-            )
-        start = evaluation.design.fifo_depths if fifos <= set(evaluation.design.fifo_depths) else None
+            planned = self.assembler.network(evaluation.design.with_fifo_depths({**known, **kept}))
+        start = known if fifos <= set(known) else None
 
         def sized(network: TaskNetwork) -> DesignSizing:
             return size_design(
