@@ -116,6 +116,8 @@ class Elaborator(Nests):
         self.loop_numbers: dict[int, int] = {}
         self.sunk = set()
         self.looked_at = set()
+        self.turns = []
+        self.assumed = []
         self.steps = 0
         self.beyond = []
         self.notes = []
@@ -170,7 +172,7 @@ class Elaborator(Nests):
             self.top, body, self.arrays, self.streams, scalars, s_axilite, axi,
             arguments=arguments, tables=self.tables, initial=self.initial, beyond=self.beyond,
             interfaces=frozenset(p.options.get("port", "") for p in interface), body_at=where(function[6][1]),
-            notes=self.notes,
+            notes=self.notes, turns=self.turns, assumed=self.assumed,
         )  # fmt: skip
         part_arrays(read)
         return read

@@ -33,6 +33,7 @@ from penstock.compiler.hls_in.syntax import (
     all_calls_in,
     assigned_in,
     calls_in,
+    compares_numbers,
     loops_in,
     names_in,
     number_loops,
@@ -40,6 +41,8 @@ from penstock.compiler.hls_in.syntax import (
     unlabelled,
 )
 
+ASSERTED = "__penstock_assert"
+"""What the shipped assert.h calls."""
 COPIES = ("memcpy", "memset")
 """Functions of the library that become loops."""
 
@@ -52,6 +55,7 @@ class Abandon(Exception):
 
 
 class Functions(PragmaWalk):
+    assumed: list[KernelValue]
     functions: dict[str, Tree]
     calls: list[str]
     loop_numbers: dict[int, int]
@@ -306,12 +310,24 @@ class Functions(PragmaWalk):
             return tree[3][2], tree[3][3]
         return tree, None
 
+    def _assume(self, condition: Tree) -> None:
+        """What an assert says of numbers. It is no hardware, so it is worked out apart from what is."""
+        if not compares_numbers(condition):
+            return
+        around, self.graph = self.graph, ValueGraph()
+        try:
+            self.assumed.append(self.truth(self.value(condition)))
+        finally:
+            self.graph = around
+
     def _library(self, tree: Tree) -> KernelValue:
         _, place, name, arguments, _, type_ = tree
         if name in COPIES and len(arguments) == 3:
             return self._copied(place, name, arguments)
         base = name[:-1] if name.endswith("f") and name[:-1] in (*FUNCTIONS, "fmax", "fmin") else name
-        if name in ("assert", "printf", "__assert_fail"):
+        if name == ASSERTED and len(arguments) == 1:
+            self._assume(arguments[0])
+        if name in (ASSERTED, "printf", "__assert_fail"):
             return self.graph.constant(0)
         values = [self.value(argument) for argument in arguments]
         if name in NOT_FINITE:

@@ -92,7 +92,7 @@ _FOLD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _fold(op: str, left: float, right: float) -> float:
+def fold(op: str, left: float, right: float) -> float:
     """C++'s result for constants: division and remainder of integers go towards zero, shifts stay within a word."""
     if op == "div":
         if not isinstance(left, int) or not isinstance(right, int):
@@ -143,7 +143,7 @@ class ValueGraph:
             try:
                 assert left.value is not None
                 assert right.value is not None
-                folded = _fold(op, left.value, right.value)
+                folded = fold(op, left.value, right.value)
                 return self.constant(folded if signed else int(folded) % (1 << bits), kind, bits, signed)
             except (ArithmeticError, ValueError, TypeError):
                 pass
@@ -174,7 +174,7 @@ class ValueGraph:
 
     def compare(self, sign: str, left: KernelValue, right: KernelValue, line: int = 0) -> KernelValue:
         if left.constant and right.constant:
-            return self.constant(int(_fold(sign, left.value or 0, right.value or 0)), "bool", 1)
+            return self.constant(int(fold(sign, left.value or 0, right.value or 0)), "bool", 1)
         if left.linear is not None and right.linear is not None:
             difference = left.linear.plus(right.linear, -1)
             low, high = difference.range

@@ -47,6 +47,12 @@ class Head:
     """What lies between its ends, where counters of loops around decide it: for (j = 0; j < i; j++)."""
     shift: int = 0
     """By how many bits the variable moves up a turn (down, if below 0); `step` is 0 then."""
+    sign: str = "<"
+    """How it is compared with its bound."""
+    bound: Tree | None = None
+    """The bound, where a pragma says how often it goes round."""
+    end: KernelValue | None = None
+    """Its value."""
 
     def at(self, turn: int) -> int:
         """The variable in a turn, and after the last one."""
@@ -87,7 +93,9 @@ def head_of(
             most = max(0, -(-span.range[1] // abs(by)))
             return Head(variable, declared, first or 0, by, most, told=True, open=first is None, span=span)
     if (bound is None or first is None) and said is not None and by:
-        return Head(variable, declared, first or 0, by, said, told=True, open=first is None)
+        return Head(
+            variable, declared, first or 0, by, said, told=True, open=first is None, sign=sign, bound=right
+        )  # fmt: skip
     if by is None and first is not None and bound is not None:
         shift = _shift(step, variable, constant)
         trip = _shifted(first, bound, sign, shift)

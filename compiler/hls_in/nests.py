@@ -12,7 +12,7 @@ from penstock.compiler.hls_in.graph import KernelValue, LinearForm
 from penstock.compiler.hls_in.loops import LOCK, MOST_UNROLLED, NAMING, Head, head_of, start_of
 from penstock.compiler.hls_in.parsing import shown
 from penstock.compiler.hls_in.pragmas import Pragma
-from penstock.compiler.hls_in.records import Again, CarriedVariable, Pipeline, Region, TurnSpan
+from penstock.compiler.hls_in.records import Again, CarriedVariable, DataTurns, Pipeline, Region, TurnSpan
 from penstock.compiler.hls_in.storage import Counter
 from penstock.compiler.hls_in.syntax import (
     LEFT,
@@ -34,21 +34,26 @@ class Nests(Functions):
     sunk: set[KernelValue]
     looked_at: set[int]
     """Loops of which it is known that they do not change their own variable."""
+    turns: list[DataTurns]
 
     @abstractmethod
     def statements(self, trees: list[Tree], pragmas: Iterable[Pragma] = ()) -> None: ...
-
-    def _constant(self, tree: Tree) -> int | None:
-        node = self.value(tree)
-        return int(node.value) if node.value is not None else None
 
     def _head(self, tree: Tree) -> Head:
         said = self.asked(tree[5], "loop_tripcount")
         often = (said.number(key, self.constants()) for key in ("max", "avg", "min")) if said is not None else ()
         most = next((most for most in often if most is not None), None)
-        head = head_of(tree, self._constant, most, self._linear_of if self.items is not None else None)
+        seen: dict[int, KernelValue] = {}
+
+        def constant(part: Tree) -> int | None:
+            node = seen[id(part)] = self.value(part)
+            return int(node.value) if node.value is not None else None
+
+        head = head_of(tree, constant, most, self._linear_of if self.items is not None else None)
         if head.open:
             head = replace(head, begin=self.value(start_of(tree[2], tree[1])[2]))
+        if head.bound is not None:
+            head = replace(head, end=seen[id(head.bound)])
         if head.span is not None:
             self.says("loops whose bounds follow from loops around them are counted turn by turn")
             self.beyond.append((where(tree[1]), f"a loop over {head.variable!r} whose bound follows from other loops"))
@@ -58,6 +63,13 @@ class Nests(Functions):
             what = f"loop over {head.variable!r}" if head.variable.isidentifier() else "while loop"
             self.beyond.append((where(tree[1]), f"a {what} that data end"))
         return head
+
+    def _goes(self, tree: Tree, head: Head, counter: Counter | None = None, lanes: int = 1) -> None:
+        """Notes between which values a loop's variable goes."""
+        if head.end is not None:
+            begin = head.begin if head.begin is not None else self.graph.constant(head.first)
+            at, name = where(tree[1]), head.variable
+            self.turns.append(DataTurns(begin, head.end, head.sign, head.step, head.trip, at, name, counter, lanes))
 
     def _linear_of(self, tree: Tree) -> LinearForm | None:
         return self.value(tree).linear
@@ -87,6 +99,7 @@ class Nests(Functions):
             raise unsupported(
                 tree[1], f"unrolling {head.trip:,} iterations", "pipeline this loop, or unroll by a factor"
             )
+        self._goes(tree, head)
         for turn in range(head.trip):
             at = self._from_begin(head, self.graph.constant(head.at(turn)))
             self.unless_left(lambda at=at: self._bound(head, at, lambda: self.statement(tree[5])))
@@ -178,6 +191,7 @@ class Nests(Functions):
     def _around(self, tree: Tree, name: str) -> Again:
         head = self._head(tree)
         counter = Counter(name, head.trip)
+        self._goes(tree, head, counter)
         dataflow = self.asked(tree[5], "dataflow")
         own = variable_of(tree)
         names = (name for name in self.changed_in(tree[5], heads=False) if name != own)
@@ -234,6 +248,8 @@ class Nests(Functions):
         trips[-1] = -(-trips[-1] // factor)
         counters = [Counter(name, trip) for name, trip in zip(names, trips, strict=True)]
         counters[-1].unrolled = factor
+        for loop, head, counter in zip(chain, heads, counters, strict=True):
+            self._goes(loop, head, counter, counter.unrolled)
         self._begin()
         self.items = None
         self.path = None

@@ -24,6 +24,25 @@ class TurnSpan:
 
 
 @dataclass(frozen=True)
+class DataTurns:
+    """Between which values a loop's variable goes, where these are no constants, and what a pragma says of it."""
+
+    begin: KernelValue
+    end: KernelValue
+    sign: str
+    """How the variable is compared with its end: "<", "<=", ">", ">=" or "!="."""
+    step: int
+    most: int
+    """How often the loop goes round, as the pragma has it."""
+    where: str
+    variable: str
+    counter: Counter | None = None
+    """Of a loop that stays one."""
+    lanes: int = 1
+    """How many turns an iteration of that counter makes."""
+
+
+@dataclass(frozen=True)
 class CarriedVariable:
     """A variable from outside that a nest assigns: what it is before, in an iteration, and after."""
 
@@ -167,4 +186,8 @@ class ReadKernel:
     """What lies in memories before the run, where the source says so."""
     beyond: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """What the source computes and the values here do not say: (place, what)."""
+    turns: list[DataTurns] = field(default_factory=list[DataTurns])
+    """Of loops whose ends are no constants."""
+    assumed: list[KernelValue] = field(default_factory=list[KernelValue])
+    """What `assert` says of numbers."""
     notes: list[str] = field(default_factory=list[str])

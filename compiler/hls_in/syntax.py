@@ -72,6 +72,21 @@ def assigned_in(tree: Tree, heads: bool = True) -> dict[str, Tree]:
     return found
 
 
+def compares_numbers(tree: Tree) -> bool:
+    """Whether an expression is of names and numbers alone, reads no memory, calls nothing and changes nothing."""
+    match tree[0]:
+        case "name" | "literal":
+            return True
+        case "cast":
+            return compares_numbers(tree[3])
+        case "binary":
+            return not _assigns(tree[2]) and compares_numbers(tree[3]) and compares_numbers(tree[4])
+        case "unary":
+            return tree[2] in ("-", "+", "!", "~") and compares_numbers(tree[3])
+        case _:
+            return False
+
+
 def is_flag(name: str, tree: Tree) -> bool:
     """Whether all that a statement does to a variable is setting it to constants: what it is then, data decide."""
     if len(tree) == 6 and tree[0] == "binary" and _assigns(tree[2]):

@@ -97,8 +97,10 @@ class KernelProgram:
 def build_program(
     folder: Path, include: str, top: str, arguments: Sequence[KernelArgument], tools: ToolRunner,
     *, order: Sequence[str], headers: Sequence[Path], sources: Sequence[Path] = (), where: str,
+    flags: Sequence[str] = (),
 ) -> KernelProgram:  # fmt: skip
-    """Compile a kernel that a file declares or defines. `order` names its arguments as it takes them."""
+    """Compile a kernel that a file declares or defines. `order` names its arguments as it takes them, `flags` are more
+    of the compiler's."""
     if any(sign in include for sign in '"\n\\'):
         raise PenstockError(
             code="bad-path", what=f"a C++ file cannot be included by the name {include!r}", where=where,
@@ -113,7 +115,8 @@ def build_program(
     }  # fmt: skip
     (folder / "driver.cpp").write_text(_DRIVER.substitute(values))
     includes = [part for header in headers for part in ("-I", str(header))]
-    argv = (find_compiler(), *_FLAGS, *includes, "driver.cpp", *map(str, sources), "-o", str(folder / "program"))
+    flags = (*_FLAGS, *flags, *includes)
+    argv = (find_compiler(), *flags, "driver.cpp", *map(str, sources), "-o", str(folder / "program"))
     result = tools.run(ToolCommand(argv, folder, folder, timeout=SECONDS, memory_limit=_MEMORY, plain_text=True))
     if result.outcome is ToolOutcome.EXIT:
         raise PenstockError(

@@ -134,23 +134,23 @@ def _interpreted(nests: KernelNests, memories: Mapping[str, Array], name: str) -
     except PenstockError as error:
         if error.code != "undefined-value":
             raise
-        raise PenstockError(
-            code="undefined-value", what=f"the source uses what it never wrote: {error.what}", where=name,
-            limit="its results would be whatever lay in memory before", hint="give the variable or array a value first",
-        ) from error  # fmt: skip
+        raise undefined_value(f": {error.what}", name) from error
 
 
-def random_memories(arguments: tuple[KernelArgument, ...], seed: int, below: int | None = None) -> dict[str, Array]:
+def random_memories(
+    arguments: tuple[KernelArgument, ...], seed: int, below: int | None = None, scalars: Mapping[str, int] | None = None
+) -> dict[str, Array]:
     """Numbers for every argument, the same each time, as they lie in a source's memory.
 
     Of integers most are small, so that conditions go both ways; a quarter may be anything that the type holds. With
-    `below` all of them are from 0 up to there.
+    `below` all of them are from 0 up to there. `scalars` are values of arguments that are not drawn.
     """
     generator = np.random.default_rng(seed)
-    return {
-        one.name: _in_bits(one, _drawn(np.dtype(one.dtype), one.shape, generator, below), signed=one.signed)
-        for one in arguments
-    }
+    drawn = {one.name: _drawn(np.dtype(one.dtype), one.shape, generator, below) for one in arguments}
+    for one in arguments:
+        if scalars is not None and one.name in scalars:
+            drawn[one.name] = np.full(one.shape, scalars[one.name]).astype(one.dtype)
+    return {one.name: _in_bits(one, drawn[one.name], signed=one.signed) for one in arguments}
 
 
 def _drawn(dtype: Any, shape: tuple[int, ...], generator: np.random.Generator, below: int | None) -> Array:
@@ -180,10 +180,36 @@ def _in_bits(one: KernelArgument, values: Array, *, signed: bool) -> Array:
     return np.where(signed & (kept >> (one.bits - 1) != 0), kept - (1 << one.bits), kept).astype(values.dtype)
 
 
-def source_program(path: Path, top: str, arguments: tuple[KernelArgument, ...], folder: Path) -> KernelProgram:
+def source_program(
+    path: Path, top: str, arguments: tuple[KernelArgument, ...], folder: Path, flags: Sequence[str] = ()
+) -> KernelProgram:
     return build_program(
         folder, str(path.resolve()), f"::{top}", arguments, ToolRunner(), order=[a.name for a in arguments],
-        headers=(HEADERS, emitted_headers()), where=path.name,
+        headers=(HEADERS, emitted_headers()), where=path.name, flags=flags,
+    )  # fmt: skip
+
+
+def uses_unwritten(
+    path: Path, top: str, arguments: tuple[KernelArgument, ...], given: Mapping[str, Array], folder: Path
+) -> bool:
+    """Whether a source's results depend on what lies in its variables before it writes them."""
+    programs: list[KernelProgram] = []
+    for filled in ("zero", "pattern"):
+        try:
+            flags = (f"-ftrivial-auto-var-init={filled}",)
+            programs.append(source_program(path, top, arguments, folder / filled, flags))
+        except PenstockError as error:
+            if error.code != "source-does-not-compile":
+                raise
+            return False  # an older compiler, which cannot tell
+    one, other = (program.run(given) for program in programs)
+    return any(one[a.name].tobytes() != other[a.name].tobytes() for a in arguments)
+
+
+def undefined_value(said: str, where: str) -> PenstockError:
+    return PenstockError(
+        code="undefined-value", what=f"the source uses what it never wrote{said}", where=where,
+        limit="its results would be whatever lay in memory before", hint="give the variable or array a value first",
     )  # fmt: skip
 
 

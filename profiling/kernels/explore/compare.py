@@ -14,10 +14,11 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.fence import Sources, lay_out
 from penstock.compiler.hls_in.graph import KernelValue
-from penstock.compiler.hls_in.records import graphs
+from penstock.compiler.hls_in.records import ReadKernel, graphs
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.to_nests import KernelArgument
-from penstock.profiling.kernels.values import random_memories, source_program
+from penstock.profiling.kernels.lengths import Lengths
+from penstock.profiling.kernels.values import random_memories, source_program, undefined_value, uses_unwritten
 
 _KINDS = {"float": "float32", "double": "float64", "half": "float16", "bool": "bool"}
 
@@ -27,8 +28,9 @@ def compare_sources(
 ) -> tuple[int, int]:
     """Words that both sources leave in their arguments, and how many differ: compiled by g++, on random numbers.
 
-    Numbers may lead out of the arrays. Where the given source does not survive them, or data decide addresses and the
-    two differ, both are held against each other on integers that lie in the arrays.
+    Scalars that end loops or move addresses have values that the source has room for, and smaller ones. Other numbers
+    may lead out of the arrays. Where the given source does not survive them, or data decide addresses and the two
+    differ, both are held against each other on integers that lie in the arrays.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-explore-") as scratch:
         work = Path(scratch)
@@ -36,23 +38,33 @@ def compare_sources(
         new = lay_out(sources, text, work / "new")
         before = source_program(old, top, arguments, work / "before")
         after = source_program(new, top, arguments, work / "after")
+        kernel = read_kernel(old, top)
         least = min((n for one in arguments if not one.scalar for n in one.shape if n > 1), default=1)
-        memories, inside = random_memories(arguments, seed), random_memories(arguments, seed, below=least)
-        expected = found = None
-        try:
-            expected = before.run(memories)
-            found = _held(arguments, expected, after.run(memories))
-        except PenstockError:
-            if expected is not None and not _data_decide(old, top):
-                raise
-        if found is None or (found[1] and _data_decide(old, top)):
-            found = _held(arguments, before.run(inside), after.run(inside))
-        return found
+        compared = different = 0
+        for number, scalars in enumerate(Lengths(kernel).drawn(seed) or [{}]):
+            memories = random_memories(arguments, seed + number, scalars=scalars)
+            inside = random_memories(arguments, seed + number, below=least, scalars=scalars)
+            expected = found = None
+            try:
+                expected = before.run(memories)
+                found = _held(arguments, expected, after.run(memories))
+            except PenstockError:
+                if expected is not None and not _data_decide(kernel):
+                    raise
+            if found is None or (found[1] and _data_decide(kernel)):
+                memories = inside
+                found = _held(arguments, before.run(inside), after.run(inside))
+            if found[1] and uses_unwritten(old, top, arguments, memories, work / f"unwritten{number}"):
+                if number:
+                    continue  # smaller values leave a part of its arrays as they were
+                raise undefined_value(" with the largest values that it has room for" if scalars else "", old.name)
+            compared, different = compared + found[0], different + found[1]
+        return compared, different
 
 
-def _data_decide(path: Path, top: str) -> bool:
+def _data_decide(kernel: ReadKernel) -> bool:
     """Whether any address is no sum of counters."""
-    nodes = (node for piece in graphs(read_kernel(path, top).body) for node in piece.graph.nodes if node.array)
+    nodes = (node for piece in graphs(kernel.body) for node in piece.graph.nodes if node.array)
     return any(at.linear is None for node in nodes if node.op in ("load", "store") for at in node.index)
 
 
