@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter as Count
 from collections.abc import Iterator
 
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.patterns import pattern_of
-from penstock.compiler.hls_in.records import Pipeline, Region, Straight, graphs
+from penstock.compiler.hls_in.records import Again, DataflowRegion, Pipeline, Region, Straight, graphs
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.schedule.pattern import PatternLevel, TokenPattern
 from penstock.compiler.simulator import ChannelAccess
@@ -44,6 +46,30 @@ def lanes_met(items: list[Region]) -> dict[Lane, list[object]]:
                 if node.op in ("take", "put"):
                     found.setdefault(_lane(node), []).append((i, node.op, _token(node.guard)))
     return found
+
+
+def tokens_met(items: list[Region], times: int = 1) -> Count[tuple[Lane, str]]:
+    """How many tokens are read ("take") or written ("put") at each lane in a run, at most where data decide."""
+    found: Count[tuple[Lane, str]] = Count()
+    for item in items:
+        if isinstance(item, (Pipeline, Straight)):
+            shell = item if isinstance(item, Pipeline) else Pipeline("straight", [], item.graph, 1, False, item.where)
+            for node in item.graph.nodes:
+                if node.op in ("take", "put"):
+                    found[_lane(node), node.op] += times * _met(node, shell)
+        elif isinstance(item, DataflowRegion):
+            for task in item.tasks:
+                found += tokens_met(task.body, times)
+        else:
+            found += tokens_met(item.body, times * (item.counter.trip if isinstance(item, Again) else 1))
+    return found
+
+
+def _met(node: KernelValue, item: Pipeline) -> int:
+    try:
+        return pattern_of(node.guard, item).count
+    except PenstockError:  # data decide
+        return item.iterations
 
 
 def _token(guard: KernelValue | None) -> object:

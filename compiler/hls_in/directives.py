@@ -183,7 +183,9 @@ class PragmaWalk(ExpressionWalk):
         if inner[0] == "stream":
             token = kind_of(inner[1])
             kind, bits, signed = token or ("float", 32, True)
-            streams = KernelStream(name, tuple(dims), bits, inner[2] or 2, argument, where(place), kind, signed)
+            streams = KernelStream(
+                name, tuple(dims), bits, inner[2] or 2, argument, where(place), kind, signed, of_token=len(lanes)
+            )  # fmt: skip
             self.streams.append(streams)
             return StreamView(streams)
         kind = kind_of(inner)

@@ -390,7 +390,7 @@ def field_of(place: list[Any], given: Ref, suffix: str) -> SyntaxList:
 def stream_of(stream: Any, token: SyntaxList) -> SyntaxList:
     """A stream of tokens, and the depth that its type says, else 0: of a vector, as many as it has lanes."""
     if token[0] in ("lanes", "array"):
-        return ["array", token[1], stream_of(stream, token[2])]
+        return ["lanes", token[1], stream_of(stream, token[2])]
     return ["stream", token, max(0, stream.get_declaration().get_template_argument_value(1))]
 
 

@@ -106,3 +106,5 @@ class KernelStream:
     signed: bool = True
     directive: str = ""
     """Where its depth is said."""
+    of_token: int = 0
+    """How many of the last `dims` are those of its token, an hls::vector, say; the others are an array of streams."""

@@ -19,6 +19,7 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.dialects import stream
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.arguments import KernelArgument, bits_kept
 from penstock.compiler.hls_in.conditions import split
 from penstock.compiler.hls_in.copies import copy_nest
 from penstock.compiler.hls_in.graph import KernelValue
@@ -29,24 +30,11 @@ from penstock.compiler.hls_in.pieces import Piece, owners_of, tasks_of
 from penstock.compiler.hls_in.records import ReadKernel
 from penstock.compiler.hls_in.scalar_bodies import type_of
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream, NumberKind
+from penstock.compiler.hls_in.stream_ends import StreamEnds
 from penstock.compiler.names import Names, c_name, hint_of
 from penstock.compiler.scalars.number_types import numpy_dtype
 
 _WIDEST = 64
-
-
-@dataclass(frozen=True)
-class KernelArgument:
-    """An argument of the top as a host sees it; a scalar is an array of one word."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    scalar: bool
-    written: bool
-    bits: int = 0
-    """Of an integer that is narrower than what it is kept in; else 0."""
-    signed: bool = True
 
 
 @dataclass(frozen=True)
@@ -63,7 +51,9 @@ class KernelNests:
 
     def memories(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """What lies in the module's arguments before a run."""
-        return {**given, **{copy: given[name] for copy, name in self.copies.items()}}
+        tokens = {one.name for one in self.arguments if one.part is not None and 0 in one.shape}
+        own = {name: values for name, values in given.items() if name not in tokens}
+        return {**own, **{copy: given[name] for copy, name in self.copies.items()}}
 
 
 def nests_of_kernel(kernel: ReadKernel, *, apart: bool = False) -> KernelNests:
@@ -123,41 +113,43 @@ class KernelWriter(KernelParts):
         """The block channel on which an array reaches a task."""
 
     def write(self) -> KernelNests:
-        described = [self._argument(name, what) for name, what in self.kernel.arguments]
+        given = {
+            name: [self._argument(name, what)] for name, what in self.kernel.arguments
+            if not isinstance(what, KernelStream)
+        }  # fmt: skip
+        self._hand_over()
+        tasks = [self._task(name, pieces) for name, pieces in self.tasks]
+        ends = StreamEnds(self)
+        for name, what in self.kernel.arguments:
+            if isinstance(what, KernelStream):
+                given[name] = ends.serve(name, what)
+        described = [one for name, _ in self.kernel.arguments for one in given[name]]
         if not any(one.written for one in described):
             raise PenstockError(
                 code="no-nests", what=f"{self.kernel.name!r} changes nothing that is seen outside of it",
                 where=self.kernel.body_at, limit="values are of arguments that are written",
                 hint="write to an argument, or analyse it for its cycles alone",
             )  # fmt: skip
-        self._hand_over()
-        tasks = [self._task(name, pieces) for name, pieces in self.tasks]
-        self.block.add_ops([*self.channels, *tasks])
+        self.block.add_ops([*self.channels, *ends.feeding, *tasks, *ends.taking])
         names, kinds = (ArrayAttr([StringAttr(text) for text in texts]) for texts in (self.names, self.kinds))
         module = ModuleOp([stream.TopOp(c_name(self.kernel.name), names, kinds, Region(self.block))])
         module.verify()
         return KernelNests(module, self.parameters, tuple(described), self.copies)
 
-    def _argument(self, name: str, what: KernelArray | KernelStream | KernelValue) -> KernelArgument:
-        if isinstance(what, KernelStream):
-            raise PenstockError(
-                code="no-nests", what=f"the argument {name!r} is a stream", where=what.where,
-                limit="arguments are arrays and numbers", hint="analyse it for its cycles alone",
-            )  # fmt: skip
+    def _argument(self, name: str, what: KernelArray | KernelValue) -> KernelArgument:
         element = self.element(what.kind, what.bits, getattr(what, "where", "") or self.kernel.body_at)
         shape = what.dims if isinstance(what, KernelArray) else (1,)
         written = isinstance(what, KernelArray) and what in self.written
         kind = MemRefType(element, shape, memory_space=stream.ON_CHIP)
-        self.arguments[what] = self._insert(name, kind, "output" if written and what not in self.updated else "input")
+        self.arguments[what] = self.insert(name, kind, "output" if written and what not in self.updated else "input")
         if isinstance(what, KernelArray) and what in self.updated:
             self.copies[f"{name}__out"] = name
-            self.results[what] = self._insert(f"{name}__out", kind, "output")
+            self.results[what] = self.insert(f"{name}__out", kind, "output")
         dtype = numpy_dtype(element)
-        narrow = what.bits if what.kind == "int" and what.bits < 8 * dtype.itemsize else 0
         scalar = not isinstance(what, KernelArray)
-        return KernelArgument(name, shape, dtype.name, scalar, written, narrow, what.signed)
+        return KernelArgument(name, shape, dtype.name, scalar, written, bits_kept(what, dtype.name), what.signed)
 
-    def _insert(self, name: str, kind: Attribute, use: str) -> SSAValue:
+    def insert(self, name: str, kind: Attribute, use: str) -> SSAValue:
         argument = self.block.insert_arg(kind, len(self.block.args))
         argument.name_hint = hint_of(c_name(name))
         self.names.append(name)
@@ -181,7 +173,7 @@ class KernelWriter(KernelParts):
                     )  # fmt: skip
                 copy = f"{name}__{user}"
                 self.copies[copy] = name
-                argument = self._insert(copy, argument.type, "input")
+                argument = self.insert(copy, argument.type, "input")
             self.views[key] = argument
         return self.views[key]
 
@@ -233,8 +225,6 @@ class KernelWriter(KernelParts):
     def stream(self, streams: KernelStream, lane: tuple[int, ...]) -> SSAValue:
         key = streams, lane
         if key not in self.streams:
-            if streams.argument:
-                raise AssertionError(streams.name)  # refused with the arguments
             name = self.taken.take("_".join([c_name(streams.name), *map(str, lane)]))
             token = VectorType(self.element(streams.kind, streams.bits, streams.where), [1])
             op = stream.StreamOp(name, StreamType.of(token, streams.depth))

@@ -11,12 +11,14 @@ import numpy as np
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.hls_in.to_nests import KernelArgument
+from penstock.compiler.hls_in.arguments import KernelArgument
 from penstock.profiling.csim import find_compiler
 from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, ToolRunner
 
 SECONDS = 300.0
 _MEMORY = 4 << 30
+_NO_TOKEN = 0xA5
+"""What fills the places of tokens that did not come."""
 # no fused multiply-add, and functions of one float as the headers in use say
 _FLAGS = ("-std=c++14", "-O0", "-ffp-contract=off", "-w")
 
@@ -25,6 +27,8 @@ _DRIVER = Template("""\
 #include <cstdio>
 #include <cstdlib>
 #include <cstddef>
+#include <cstring>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include "$include"
@@ -37,6 +41,15 @@ template <class penstock_a> struct Argument<penstock_a, false> {
     typedef typename std::remove_reference<penstock_a>::type penstock_t;
     static penstock_t &of(void *at) { return *reinterpret_cast<penstock_t *>(at); }
 };
+template <class penstock_f> struct Taken;
+template <class penstock_r, class... penstock_a> struct Taken<penstock_r (*)(penstock_a...)> {
+    template <std::size_t penstock_i> using at = typename std::remove_all_extents<typename std::remove_pointer<
+        typename std::remove_reference<typename std::tuple_element<penstock_i, std::tuple<penstock_a...>>::type
+        >::type>::type>::type;
+};
+template <class penstock_s> struct Token;
+template <template <class, int> class penstock_s, class penstock_t, int penstock_d>
+struct Token<penstock_s<penstock_t, penstock_d>> { typedef penstock_t type; };
 template <class penstock_r, class... penstock_a, std::size_t... penstock_i>
 void call(penstock_r (*kernel)(penstock_a...), void **given, std::index_sequence<penstock_i...>) {
     static_assert(sizeof...(penstock_a) == sizeof...(penstock_i), "so many arguments");
@@ -52,12 +65,12 @@ int main(int argc, char **argv) {
     std::FILE *out = argc > 2 ? std::fopen(argv[2], "wb") : nullptr;
     if (!in || !out) return 2;
     for (std::size_t i = 0; i < count; ++i) {
-        held[i] = std::malloc(sizes[i]);
+        held[i] = std::malloc(sizes[i] + 1);
         if (!held[i] || std::fread(held[i], 1, sizes[i], in) != sizes[i]) return 3;
     }
-    void *given[] = {$given};
+$fill    void *given[] = {$given};
     penstock_driver::call($top, given, std::make_index_sequence<sizeof(given) / sizeof(given[0])>());
-    for (std::size_t i = 0; i < count; ++i)
+$drain    for (std::size_t i = 0; i < count; ++i)
         if (std::fwrite(held[i], 1, sizes[i], out) != sizes[i]) return 4;
     return std::fclose(out);
 }
@@ -97,10 +110,10 @@ class KernelProgram:
 def build_program(
     folder: Path, include: str, top: str, arguments: Sequence[KernelArgument], tools: ToolRunner,
     *, order: Sequence[str], headers: Sequence[Path], sources: Sequence[Path] = (), where: str,
-    flags: Sequence[str] = (),
+    flags: Sequence[str] = (), streams: bool = False,
 ) -> KernelProgram:  # fmt: skip
     """Compile a kernel that a file declares or defines. `order` names its arguments as it takes them, `flags` are more
-    of the compiler's."""
+    of the compiler's. With `streams` it takes streams as such, else the memories of their tokens."""
     if any(sign in include for sign in '"\n\\'):
         raise PenstockError(
             code="bad-path", what=f"a C++ file cannot be included by the name {include!r}", where=where,
@@ -109,9 +122,14 @@ def build_program(
     folder.mkdir(parents=True, exist_ok=True)
     names = [a.name for a in arguments]
     sizes = [int(np.prod(a.shape)) * np.dtype(a.dtype).itemsize for a in arguments]
+    sent = {a.part.of for a in arguments if a.part is not None} if streams else set[str]()
     values = {
         "include": include, "top": top, "sizes": ", ".join(map(str, sizes)),
-        "given": ", ".join(f"held[{names.index(name)}]" for name in order),
+        "given": ", ".join(
+            f"stream_{at}" if name in sent else f"held[{names.index(name)}]" for at, name in enumerate(order)
+        ),
+        "fill": "".join(_filled(at, top, name, arguments) for at, name in enumerate(order) if name in sent),
+        "drain": "".join(_drained(at, name, arguments) for at, name in enumerate(order) if name in sent),
     }  # fmt: skip
     (folder / "driver.cpp").write_text(_DRIVER.substitute(values))
     includes = [part for header in headers for part in ("-I", str(header))]
@@ -127,6 +145,59 @@ def build_program(
     if not result.ok:
         raise result.error("C++ compiler")
     return KernelProgram(folder, folder / "program", tuple(arguments), tools)
+
+
+def _filled(position: int, top: str, name: str, arguments: Sequence[KernelArgument]) -> str:
+    """C++ that makes a stream, or an array of them, and fills it with the tokens that it is given."""
+    parts = _parts(name, arguments)
+    kind = f"stream_{position}_t"
+    lines = [
+        f"    typedef penstock_driver::Taken<decltype(&{top})>::at<{position}> {kind};",
+        f"    {kind} *stream_{position} = new {kind}[{max(index for _, index, _ in parts) + 1}];",
+    ]
+    for one in sorted({index for _, index, _ in parts}):
+        mine = [(at, argument) for at, index, argument in parts if index == one]
+        tokens = max(0 if argument.written else argument.shape[0] for _, argument in mine)
+        copies = " ".join(_copied(at, argument, "std::memcpy({token}, {held}, {size});") for at, argument in mine)
+        lines += [
+            f"    for (std::size_t i = 0; i < {tokens}; ++i) {{ penstock_driver::Token<{kind}>::type token{{}};",
+            f"        {copies} stream_{position}[{one}].write(token); }}",
+        ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _drained(position: int, name: str, arguments: Sequence[KernelArgument]) -> str:
+    """C++ that puts the tokens of a stream where its results go, and marks the places of tokens that are not there."""
+    lines: list[str] = []
+    parts = _parts(name, arguments)
+    for one in sorted({index for _, index, _ in parts}):
+        mine = [(at, argument) for at, index, argument in parts if index == one]
+        lines += [f"    std::memset(held[{at}], {_NO_TOKEN}, sizes[{at}]);" for at, _ in mine]
+        most = max(argument.shape[0] for _, argument in mine)
+        copies = " ".join(_copied(at, argument, "std::memcpy({held}, {token}, {size});") for at, argument in mine)
+        lines += [
+            f"    for (std::size_t i = 0; !stream_{position}[{one}].empty(); ++i) {{",
+            f"        auto token = stream_{position}[{one}].read();",
+            f"        if (i >= {most}) return 5;",
+            f"        {copies} }}",
+        ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _parts(name: str, arguments: Sequence[KernelArgument]) -> list[tuple[int, int, KernelArgument]]:
+    """The numbers of a stream's tokens: where they are held, and in which stream of an array they go."""
+    return [
+        (at, int(np.ravel_multi_index(one.part.stream, one.part.dims)) if one.part.dims else 0, one)
+        for at, one in enumerate(arguments) if one.part is not None and one.part.of == name
+    ]  # fmt: skip
+
+
+def _copied(at: int, argument: KernelArgument, how: str) -> str:
+    """C++ that copies a number of a token, if the argument has such a token."""
+    assert argument.part is not None
+    size = np.dtype(argument.dtype).itemsize
+    text = how.format(token=f"&token{argument.part.member}", held=f"(char *)held[{at}] + i * {size}", size=size)
+    return f"if (i < {argument.shape[0]}) {{ {text} }}"
 
 
 def _first_error(log: str) -> str:

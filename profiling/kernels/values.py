@@ -19,9 +19,10 @@ from penstock.compiler.backend.hls import emit_hls
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import stream
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.arguments import KernelArgument
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.records import graphs
-from penstock.compiler.hls_in.to_nests import KernelArgument, KernelNests, nests_of_kernel
+from penstock.compiler.hls_in.to_nests import KernelNests, nests_of_kernel
 from penstock.compiler.interpreter import stream as stream_interpreter
 from penstock.compiler.transforms.generate_directives import GenerateDirectives
 from penstock.profiling.kernels.open_route import run_open_route
@@ -184,8 +185,9 @@ def source_program(
     path: Path, top: str, arguments: tuple[KernelArgument, ...], folder: Path, flags: Sequence[str] = ()
 ) -> KernelProgram:
     return build_program(
-        folder, str(path.resolve()), f"::{top}", arguments, ToolRunner(), order=[a.name for a in arguments],
-        headers=(HEADERS, emitted_headers()), where=path.name, flags=flags,
+        folder, str(path.resolve()), f"::{top}", arguments, ToolRunner(),
+        order=list(dict.fromkeys(a.part.of if a.part is not None else a.name for a in arguments)),
+        headers=(HEADERS, emitted_headers()), where=path.name, flags=flags, streams=True,
     )  # fmt: skip
 
 

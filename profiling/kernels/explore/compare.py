@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -11,12 +12,13 @@ import numpy as np
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.arguments import KernelArgument, lanes_of
+from penstock.compiler.hls_in.channel_ends import Lane, tokens_met
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.fence import Sources, lay_out
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.records import ReadKernel, graphs
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
-from penstock.compiler.hls_in.to_nests import KernelArgument
 from penstock.profiling.kernels.lengths import Lengths
 from penstock.profiling.kernels.values import random_memories, source_program, undefined_value, uses_unwritten
 
@@ -92,13 +94,21 @@ def _fields(values: Array) -> Iterator[Array]:
 
 
 def arguments_of(path: Path, top: str) -> Iterator[KernelArgument]:
-    """The top's arguments as a host gives them; all are compared. A struct's fields are one argument."""
-    for name, group in groupby(read_kernel(path, top).arguments, lambda one: one[0].split(".")[0]):
+    """The top's arguments as a host gives them; all are compared. A struct's fields are one argument, of a stream each
+    number of its tokens is one."""
+    kernel = read_kernel(path, top)
+    tokens = tokens_met(kernel.body)
+    for name, group in groupby(kernel.arguments, lambda one: one[0].split(".")[0]):
         members = list(group)
-        if len(members) == 1 and members[0][0] == name:
-            yield _argument(path, *members[0])
+        parts: list[KernelArgument] = []
+        for member, what in members:
+            if isinstance(what, KernelStream):
+                yield from _tokens_of(path, member, what, tokens)
+            else:
+                parts.append(_argument(path, member, what))
+        if not parts or (len(members) == 1 and members[0][0] == name):
+            yield from parts
             continue
-        parts = [_argument(path, *member) for member in members]
         if len({part.shape for part in parts}) > 1 or any(p.bits or p.name.count(".") > 1 for p in parts):
             raise _unheld(path, f"the struct {name!r}")
         yield KernelArgument(name, parts[0].shape, _struct([np.dtype(p.dtype) for p in parts]), parts[0].scalar, True)
@@ -115,9 +125,19 @@ def _struct(fields: list[np.dtype[np.generic]]) -> str:
     return ",".join(words)
 
 
+def _tokens_of(
+    path: Path, name: str, streams: KernelStream, tokens: Mapping[tuple[Lane, str], int]
+) -> Iterator[KernelArgument]:
+    plain = _argument(path, name, streams)
+    for lane, part in lanes_of(name, streams):
+        read, written = (tokens[(streams, lane), op] for op in ("take", "put"))
+        if read and written:
+            raise _unheld(path, f"the stream {name!r}, which is read and written,")
+        full = "_".join([name, *map(str, lane)])
+        yield replace(plain, name=full, shape=(read or written,), written=bool(written), scalar=False, part=part)
+
+
 def _argument(path: Path, name: str, what: KernelArray | KernelStream | KernelValue) -> KernelArgument:
-    if isinstance(what, KernelStream):
-        raise _unheld(path, f"the stream {name!r}")
     kind, bits = _KINDS.get(what.kind), 0
     if kind is None and what.bits <= 64:  # ap_int and ap_fixed lie in the next larger integer
         kept = next(size for size in (8, 16, 32, 64) if what.bits <= size)
@@ -131,6 +151,7 @@ def _argument(path: Path, name: str, what: KernelArray | KernelStream | KernelVa
 def _unheld(path: Path, what: str) -> PenstockError:
     return PenstockError(
         code="not-explored", what=f"{what} as an argument", where=f"{path.name}:1:1",
-        limit="values are compared in arrays and numbers of float, double, half, bool, integers and fixed point of up "
-        "to 64 bits, and structs of these", hint="give the top such arguments, or run `penstock analyse --fix`",
+        limit="values are compared in arrays, streams and numbers of float, double, half, bool, integers and fixed "
+        "point of up to 64 bits, and structs of these", hint="give the top such arguments, or run "
+        "`penstock analyse --fix`",
     )  # fmt: skip
