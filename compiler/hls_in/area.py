@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
+from penstock.compiler.hls_in.channel_ends import arrays_of
 from penstock.compiler.hls_in.delays import Delays, factor_bits, is_product
 from penstock.compiler.hls_in.fabric import LutsAndFlipFlops, fabric_of, fifo_area, multiplexer
 from penstock.compiler.hls_in.graph import KernelValue
@@ -132,6 +133,9 @@ def _between(items: list[Region], timed: Timed) -> LutsAndFlipFlops:
             lut += array.banks * 3 * multiplexer(count + 1)
     for item in regions:
         bodies = _tasks(item)
+        if isinstance(item, DataflowRegion):
+            more = starting(bodies)
+            lut, ff = lut + more[0], ff + more[1]
         sent = Count(thing for body in bodies for thing in {one for part in body for one in touched(part)})
         for array, tasks in sent.items():
             if isinstance(array, KernelArray) and array.registers and not array.argument:
@@ -142,6 +146,18 @@ def _between(items: list[Region], timed: Timed) -> LutsAndFlipFlops:
             more = _between(body, timed)
             lut, ff = lut + more[0], ff + more[1]
     return lut, ff
+
+
+def starting(tasks: list[list[Region]]) -> LutsAndFlipFlops:
+    """What starts tasks that read arguments together, and waits for those that write them: for each of the former two
+    gates, and a register behind a multiplexer that says whether it has taken its start; csynth's tables of a dataflow
+    top list these alone."""
+    reading, writing = (
+        sum(any(array.argument for array in arrays_of(task, op)) for task in tasks) for op in ("load", "store")
+    )
+    if reading < 2:
+        return 0, 0
+    return reading * (4 + multiplexer(2)) + 4 + 2 * (writing > 1), reading
 
 
 def _tasks(item: Region) -> list[list[Region]]:

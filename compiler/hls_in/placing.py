@@ -36,6 +36,8 @@ class Placer:
     rings: list[list[KernelValue]]
     free: set[KernelArray]
     more: dict[str, int] = field(default_factory=dict[str, int])
+    bounded: bool = False
+    """Adders of floats wait too."""
     starts: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
     there: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
     """The cycle at whose end a node's value is there, to be kept for those who use it later."""
@@ -156,7 +158,8 @@ class Placer:
                 self._taken[name, slot] += n
             self._kept.update(one for one, _ in self._held[node])
         elif name is not None and node not in self._kept:
-            if self._taken[name, slot] >= self.units[name] and not (self.pipelined and self.delays.has_quick(node)):
+            waits = self.bounded or not (self.pipelined and self.delays.has_quick(node))
+            if self._taken[name, slot] >= self.units[name] and waits:
                 return False
             self._taken[name, slot] += 1
         array = node.array

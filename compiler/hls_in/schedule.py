@@ -6,7 +6,7 @@ The rules and where they were seen are in README.md of this folder. Times are (c
 from __future__ import annotations
 
 from collections import Counter as Count
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ from penstock.compiler.hls_in.dependence import distance, pinned
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.placing import Placer
 from penstock.compiler.hls_in.records import Pipeline, Straight
+from penstock.compiler.hls_in.sharing import adders_beyond, as_short
 from penstock.compiler.hls_in.storage import KernelArray
 
 _MOST_LOADS = 512
@@ -102,31 +103,24 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     names = (delays.unit(node) for node in nodes if not delays.has_quick(node))
     shared = {name for name in names if name is not None}
 
-    def place(more: int) -> Placer:
-        extra = dict.fromkeys(shared, more)
-        placer = Placer(nodes, ii, delays, _needs, fabric, cyclic, isinstance(item, Pipeline), tight, free, extra)
+    def place(more: int, adders: Mapping[str, int] | None = None) -> Placer:
+        extra = {**dict.fromkeys(shared, more), **(adders or {})}
+        placer = Placer(
+            nodes, ii, delays, _needs, fabric, cyclic, isinstance(item, Pipeline), tight, free, extra,
+            bounded=adders is not None,
+        )  # fmt: skip
         placer.place()
         return placer
 
-    placer = place(0)
+    placer, more = place(0), 0
     if tight and placer.depth > ii:
-        placer = _as_short(placer, place, len(nodes))
+        placer, more = as_short(placer, place, len(nodes))
+    if tight and (adders := adders_beyond(nodes, fabric, ii, delays, lambda adders: place(len(nodes), adders))):
+        placer = place(more, adders)
     return ScheduledPipeline(
         ii, placer.depth, limits, placer.units, placer.starts, placer.there, delays.addresses,
         isinstance(item, Pipeline) and item.flushes,
     )  # fmt: skip
-
-
-def _as_short(least: Placer, place: Callable[[int], Placer], most: int) -> Placer:
-    """Where the least operators cost a turn of the pipeline: so many that it is as short as with any number."""
-    short, ii = place(most).depth, least.ii
-    if -(-least.depth // ii) == -(-short // ii):
-        return least
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if place(middle).depth == short else (middle, high)
-    return place(high)
 
 
 @dataclass(frozen=True)

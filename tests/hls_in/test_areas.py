@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.compiler.hls_in.area import Area, area_of
+from penstock.compiler.hls_in.area import Area, area_of, starting
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.fabric import fifo_area, multiplexer
+from penstock.compiler.hls_in.records import DataflowRegion
 from penstock.compiler.hls_in.timed import time_kernel
 
 
@@ -55,3 +56,65 @@ def test_two_regions_share_an_adder_through_multiplexers(tmp_path: Path) -> None
     twice = _area(tmp_path, f"void top(float a[64], float b[64]) {{ {loop.format('a[i]')} {loop.format('b[i]')} }}")
     assert twice.dsp == once.dsp == 2
     assert twice.lut > 2 * (once.lut - 198) + 198  # an adder of 198 LUTs, and what chooses its operands
+
+
+def _products(terms: int, first: str) -> str:
+    """A product of matrices in tiles whose sums take the whole interval to come back."""
+    return f"""#include <hls_stream.h>
+void top(hls::stream<float> &in, float a[64][64], float b[64][64], float c[64][64]) {{
+#pragma HLS array_partition variable=a complete dim=0
+#pragma HLS array_partition variable=b complete dim=0
+#pragma HLS array_partition variable=c cyclic factor=4 dim=1
+#pragma HLS array_partition variable=c cyclic factor=4 dim=2
+  for (int i = 0; i < 16; i++)
+    for (int j = 0; j < 16; j++)
+      for (int k = 0; k < 4; k++) {{
+#pragma HLS pipeline II=1
+        for (int x = 0; x < 4; x++)
+          for (int y = 0; y < 4; y++)
+            for (int z = 0; z < {terms}; z++) {{
+              float p = a[x][z];
+              if ({first}) p = in.read();
+              c[4 * i + x][4 * j + y] += p * b[z][y];
+            }}
+      }}
+}}
+"""
+
+
+def _units(tmp_path: Path, text: str) -> tuple[int, dict[str, int]]:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(text)
+    timed = time_kernel(read_kernel(path, "top"), delays_for(1000 / 3.33))
+    found = max(timed.schedules.values(), key=lambda one: one.ii)
+    return found.ii, {name.partition(".")[2]: count for name, count in found.units.items()}
+
+
+def test_adders_are_so_many_that_the_pipeline_has_no_turn_more(tmp_path: Path) -> None:
+    """Four terms each: the 16 usual adders of seven loops of k7mmseq by Stream-HLS are four, where two would do."""
+    ii, units = _units(tmp_path, _products(4, "false"))
+    assert (ii, units["addf:32:fabric"], units["addf:32:dsp"]) == (12, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("calls", "luts", "flip_flops"),
+    [
+        ("copy(a, x); join(x, x, out);", 0, 0),
+        ("copy(a, x); join(x, b, out);", 30, 2),  # atax, gemm and gesummv by Stream-HLS
+        ("copy(a, x); copy(b, y); copy(c, z); join(x, y, out); join(z, z, last);", 45, 3),  # mvt
+        ("copy(a, x); copy(b, y); copy(c, z); copy(z, w); join(x, y, w2); join(w, w2, out);", 43, 3),  # k2mm
+    ],
+)
+def test_tasks_that_read_arguments_start_together(calls: str, luts: int, flip_flops: int, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(f"""void copy(float a[64], float b[64]) {{ for (int i = 0; i < 64; i++) b[i] = a[i]; }}
+void join(float x[64], float y[64], float z[64]) {{ for (int i = 0; i < 64; i++) z[i] = x[i] + y[i]; }}
+void top(float a[64], float b[64], float c[64], float out[64], float last[64]) {{
+#pragma HLS dataflow
+  float x[64], y[64], z[64], w[64], w2[64];
+  {calls}
+}}
+""")
+    (flow,) = read_kernel(path, "top").body
+    assert isinstance(flow, DataflowRegion)
+    assert starting([task.body for task in flow.tasks]) == (luts, flip_flops)
