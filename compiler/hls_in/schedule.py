@@ -18,7 +18,7 @@ from penstock.compiler.hls_in.dependence import distance, pinned
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.placing import Placer
 from penstock.compiler.hls_in.records import Pipeline, Straight
-from penstock.compiler.hls_in.sharing import adders_beyond, as_short
+from penstock.compiler.hls_in.sharing import adders_beyond, as_short, rings_apart
 from penstock.compiler.hls_in.storage import KernelArray
 
 _MOST_LOADS = 512
@@ -103,8 +103,10 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     names = (delays.unit(node) for node in nodes if not delays.has_quick(node))
     shared = {name for name in names if name is not None}
 
+    own_rings = rings_apart(nodes, fabric, tight, ii, delays)
+
     def place(more: int, adders: Mapping[str, int] | None = None) -> Placer:
-        extra = {**dict.fromkeys(shared, more), **(adders or {})}
+        extra = {**dict.fromkeys(shared, more), **own_rings, **(adders or {})}
         placer = Placer(
             nodes, ii, delays, _needs, fabric, cyclic, isinstance(item, Pipeline), tight, free, extra,
             bounded=adders is not None,

@@ -41,6 +41,18 @@ def adders_beyond(
     return found
 
 
+def rings_apart(
+    nodes: list[KernelValue], fabric: set[KernelValue], rings: list[list[KernelValue]], ii: int, delays: Delays
+) -> dict[str, int]:  # fmt: skip
+    """How many adders without DSPs are built beyond the least, where each ring has its own: in a loop that reads tokens
+    under a condition, and whose sums have more than one usual adder each."""
+    usual = sum(delays.has_quick(node) and node not in fabric for node in nodes)
+    if usual <= len(rings) or not any(node.op == "take" and node.guard is not None for node in nodes):
+        return {}
+    own = Count(name for ring in rings for node in ring if (name := delays.unit(node, True)) is not None)
+    return {name: len(rings) - -(-count // ii) for name, count in own.items()}
+
+
 def as_short(least: Placer, place: Callable[[int], Placer], most: int) -> tuple[Placer, int]:
     """Where the least operators cost a turn of the pipeline: so many that it is as short as with any number. Also how
     many more than the least these are."""

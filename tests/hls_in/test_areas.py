@@ -96,6 +96,16 @@ def test_adders_are_so_many_that_the_pipeline_has_no_turn_more(tmp_path: Path) -
     assert (ii, units["addf:32:fabric"], units["addf:32:dsp"]) == (12, 4, 4)
 
 
+def test_rings_of_long_sums_in_a_loop_that_reads_tokens_have_adders_of_their_own(tmp_path: Path) -> None:
+    """As 20 of 20, 22 of 22 and 10 of 10 sums of three loops of k3mm, k2mm and atax by Stream-HLS nearly do."""
+    reading = "k == 0 && x == 0 && y == 0"
+    shared = _units(tmp_path, _products(10, "false"))
+    apart = _units(tmp_path, _products(10, reading))
+    assert (shared[0], shared[1]["addf:32:fabric"]) == (16, 4)
+    assert (apart[0], apart[1]["addf:32:fabric"]) == (16, 16)
+    assert _units(tmp_path, _products(4, reading))[1]["addf:32:fabric"] == 4
+
+
 @pytest.mark.parametrize(
     ("calls", "luts", "flip_flops"),
     [
