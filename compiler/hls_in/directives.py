@@ -32,6 +32,8 @@ from penstock.compiler.hls_in.syntax import Tree
 
 _HELD = "use numbers, arrays of them, or hls::stream"
 MOST_FIRST_VALUES = 4096
+MOST_ZEROS = 1 << 20
+"""Words of a memory without first values of its own."""
 Directed = dict[tuple[str, str], tuple[dict[int, tuple[str, int]], dict[int, tuple[str, int]]]]
 
 
@@ -145,6 +147,9 @@ class PragmaWalk(ExpressionWalk):
 
     def _begin_with(self, array: KernelArray, init: Tree | None, *, once: bool) -> None:
         """What lies in a memory before it is written: `once` before the run, else whenever it is declared."""
+        if once and init is None and array.words <= MOST_ZEROS:
+            self.initial[array] = (0,) * array.words
+            return
         nodes = self._filled(init if init is not None else ["list", None, []], array.dims)
         values = [node.value for node in nodes if node.value is not None]
         if array.words > MOST_FIRST_VALUES or len(nodes) != array.words or (not once and self.items is not None):

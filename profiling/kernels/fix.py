@@ -159,19 +159,20 @@ class _Fixer:
         if array.storage or array.reshape or (array.argument and array.name in timed.kernel.interfaces):
             return
         for dim, (length, (way, factor)) in enumerate(zip(array.dims, array.factors(), strict=True)):
-            if way == "block" or factor >= length:
+            if factor >= length:
                 continue
-            for more in (2, 4, 8, 16):
+            for more in (1, 2, 4, 8, 16) if way == "block" else (2, 4, 8, 16):
                 wanted = factor * more
                 if more > 2 * bound or wanted > min(length, _MOST_FACTOR):
                     break
                 pragma = f"array_partition variable={array.name} cyclic factor={wanted} dim={dim + 1}"
                 if dim in array.directives:
                     place = array.directives[dim]
-                    yield (
-                        f"{place}: {array.name} dim {dim + 1} cyclic factor {factor} -> {wanted}",
-                        self._option(place, "factor", wanted),
-                    )
+                    edits = self._option(place, "factor", wanted)
+                    if way == "block" and edits is not None:
+                        edits = edits.word(self.text, place, "block", "cyclic")
+                    before = f"{way} factor {factor} -> "
+                    yield f"{place}: {array.name} dim {dim + 1} {before}{'cyclic ' * (way == 'block')}{wanted}", edits
                 else:
                     place = timed.kernel.body_at if array.argument else array.where
                     edits = self._pragma(place, pragma, behind="{" if array.argument else ";")

@@ -28,12 +28,20 @@ class SourceEdits:
 
     def option(self, text: str, place: str, key: str, value: str) -> SourceEdits | None:
         """A pragma's `key=...` at another value; None where its line does not say it in so many words."""
+        return self._once(text, place, rf"\b({key}\s*=\s*)[^\s]+", value)
+
+    def word(self, text: str, place: str, old: str, new: str) -> SourceEdits | None:
+        """A pragma with another word, as `cyclic` for `block`, also behind `type=`."""
+        return self._once(text, place, rf"((?:\s|=)){old}\b", new)
+
+    def _once(self, text: str, place: str, pattern: str, value: str) -> SourceEdits | None:
+        """A line in which what stands behind the pattern's group is another, if the pattern is found once."""
         number = line_of(place)
         lines = text.split("\n")
         if not 0 < number <= len(lines):
             return None
         line = self.changed.get(number, lines[number - 1].rstrip("\r"))
-        made, count = re.subn(rf"\b({key}\s*=\s*)[^\s]+", rf"\g<1>{value}", line, flags=re.IGNORECASE)
+        made, count = re.subn(pattern, rf"\g<1>{value}", line, flags=re.IGNORECASE)
         if count != 1 or line.rstrip().endswith("\\"):
             return None
         return replace(self, changed={**self.changed, number: made})

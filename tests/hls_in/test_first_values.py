@@ -51,3 +51,18 @@ def test_weights_that_nobody_writes_are_constants(tmp_path: Path) -> None:
     written = (WEIGHTS % "3.14").replace("PIPELINE II=1", "PIPELINE II=1\n  w[0] = a[1];")
     path.write_text(written)
     assert dsps(path) == 4
+
+
+def test_a_large_memory_that_lives_on_begins_with_zeros(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""
+void top(const int a[64], int b[64]) {
+  static int seen[8192];
+  for (int i = 0; i < 64; i++) {
+    seen[i * 100] += a[i];
+    b[i] = seen[i * 100] + seen[i * 128 + 1];
+  }
+}
+""")
+    found = check_values(path, "top")
+    assert found.equal, found.to_json()

@@ -147,3 +147,33 @@ def test_no_more_sources_are_tried_than_were_asked_for(tmp_path: Path) -> None:
         found = fix_kernel(source, "top", trials=trials, watch=lambda one, told=told: told.append(one.number))
         assert told == list(range(trials))
         assert (found.latency == found.latency_before) == (trials == 1)
+
+
+@pytest.mark.parametrize("said", ["block factor=4", "type=block factor=4"])
+def test_banks_that_were_cut_in_blocks_are_cut_in_turns(said: str, tmp_path: Path) -> None:
+    """Four words side by side of each of four blocks, as distances to several items at once are computed."""
+    path = tmp_path / "kernel.cpp"
+    text = f"""
+void top(const int a[16], int b[64]) {{
+#pragma HLS ARRAY_PARTITION variable = a complete
+  static int items[1056];
+#pragma HLS ARRAY_PARTITION variable = items {said} dim = 1
+  for (int i = 0; i < 1056; i++) items[i] = 3 * i;
+  for (int i = 0; i < 64; i++) {{
+#pragma HLS PIPELINE
+    int sum = 0;
+    for (int j = 0; j < 4; j++)
+      for (int w = 0; w < 4; w++) sum += items[(j * 66 + i) * 4 + w] ^ a[4 * j + w];
+    b[i] = sum;
+  }}
+}}
+"""
+    path.write_text(text)
+    found = fix_kernel(path, "top")
+    assert found.latency_before is not None
+    assert found.latency is not None
+    assert found.latency < found.latency_before
+    assert "block factor 4 -> cyclic" in found.changes[0]
+    assert said.replace("block", "cyclic").split(" ")[0] in found.text
+    path.write_text(found.text)
+    assert check_values(path, "top").equal
