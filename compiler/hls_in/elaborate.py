@@ -117,6 +117,8 @@ class Elaborator(Nests):
         self.sunk = set()
         self.looked_at = set()
         self.turns = []
+        self.given = set()
+        self.around = []
         self.assumed = []
         self.steps = 0
         self.beyond = []
@@ -149,6 +151,7 @@ class Elaborator(Nests):
                 if isinstance(binding, Slot):
                     scalars.append(name)
                     assert binding.value is not None
+                    self.given.add(binding.value)
                     arguments.append((name, binding.value))
                 elif isinstance(binding, ArrayView | StreamView):
                     arguments.append((name, binding.array if isinstance(binding, ArrayView) else binding.streams))

@@ -193,7 +193,7 @@ class Functions(PragmaWalk):
             for slot in bindings.values():
                 if isinstance(slot, Slot) and slot.value is not None and slot.value.constant and slot.kind != "int":
                     slot.value = replace(slot.value, given=True)
-            if self.path is not None:
+            if not self.only_goes_on():
                 self.beyond.append((where(place), f"the loops of {name!r} under a condition"))
                 if not self.branches:
                     self.says("loops under conditions are counted as if these always held")
@@ -309,6 +309,11 @@ class Functions(PragmaWalk):
         if tree[0] == "unary" and tree[2] == "&" and tree[3][0] == "index":
             return tree[3][2], tree[3][3]
         return tree, None
+
+    @abstractmethod
+    def only_goes_on(self) -> bool:
+        """Whether nothing but loops around that go on is a condition here."""
+        ...
 
     def _assume(self, condition: Tree) -> None:
         """What an assert says of numbers. It is no hardware, so it is worked out apart from what is."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream, NumberKind
@@ -250,6 +250,14 @@ class ValueGraph:
     def access(self, op: str, args: tuple[KernelValue, ...], kind: NumberKind, bits: int, **more: Any) -> KernelValue:
         return self._add(KernelValue(op, args, kind, bits, **more))
 
+    def copied(self, node: KernelValue) -> KernelValue:
+        """A value of another graph computed here again, from what no graph computes."""
+        if not node.args:
+            return node
+        args = tuple(self.copied(arg) for arg in node.args)
+        key: _Key = ("copied", node.op, args, node.comparison, node.kind, node.bits, node.signed)
+        return self._one(key, replace(node, args=args))
+
     def _one(self, key: _Key, node: KernelValue) -> KernelValue:
         found = self._known.get(key)
         if found is None:
@@ -260,6 +268,22 @@ class ValueGraph:
         node.number = len(self.nodes)
         self.nodes.append(node)
         return node
+
+
+def leaves_of(node: KernelValue) -> set[KernelValue | Counter]:
+    """What decides a value: counters, and values that nothing here decides, loads among them."""
+    found: set[KernelValue | Counter] = set()
+    seen, waiting = {node}, [node]
+    while waiting:
+        one = waiting.pop()
+        if one.linear is not None:
+            found.update(c for c, _ in one.linear.terms)
+        elif one.op == "load" or (not one.args and not one.constant):
+            found.add(one)
+        else:
+            waiting += [arg for arg in one.args if arg not in seen]
+            seen.update(one.args)
+    return found
 
 
 def _bits(node: KernelValue) -> int:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from penstock.compiler.hls_in.bindings import NameScope, Slot, StreamView, kind_of, unsupported, where
-from penstock.compiler.hls_in.functions import COPIES, Functions
+from penstock.compiler.hls_in.functions import COPIES
 from penstock.compiler.hls_in.graph import KernelValue, LinearForm
+from penstock.compiler.hls_in.loop_ends import LoopEnds
 from penstock.compiler.hls_in.loops import LOCK, MOST_UNROLLED, NAMING, Head, head_of, start_of
 from penstock.compiler.hls_in.parsing import shown
 from penstock.compiler.hls_in.pragmas import Pragma
-from penstock.compiler.hls_in.records import Again, CarriedVariable, DataTurns, Pipeline, Region, TurnSpan
+from penstock.compiler.hls_in.records import Again, CarriedVariable, Pipeline, Region, TurnSpan
 from penstock.compiler.hls_in.storage import Counter
 from penstock.compiler.hls_in.syntax import (
     LEFT,
@@ -30,11 +31,10 @@ from penstock.compiler.hls_in.syntax import (
 )  # fmt: skip
 
 
-class Nests(Functions):
+class Nests(LoopEnds):
     sunk: set[KernelValue]
     looked_at: set[int]
     """Loops of which it is known that they do not change their own variable."""
-    turns: list[DataTurns]
 
     @abstractmethod
     def statements(self, trees: list[Tree], pragmas: Iterable[Pragma] = ()) -> None: ...
@@ -60,16 +60,11 @@ class Nests(Functions):
         elif head.told:
             note = "loops whose bounds data decide go round as often as LOOP_TRIPCOUNT says at most"
             self.says(note)
+            if self.goes_on(head, self.graph.constant(head.first)) is not None:
+                return head
             what = f"loop over {head.variable!r}" if head.variable.isidentifier() else "while loop"
             self.beyond.append((where(tree[1]), f"a {what} that data end"))
         return head
-
-    def _goes(self, tree: Tree, head: Head, counter: Counter | None = None, lanes: int = 1) -> None:
-        """Notes between which values a loop's variable goes."""
-        if head.end is not None:
-            begin = head.begin if head.begin is not None else self.graph.constant(head.first)
-            at, name = where(tree[1]), head.variable
-            self.turns.append(DataTurns(begin, head.end, head.sign, head.step, head.trip, at, name, counter, lanes))
 
     def _linear_of(self, tree: Tree) -> LinearForm | None:
         return self.value(tree).linear
@@ -99,7 +94,7 @@ class Nests(Functions):
             raise unsupported(
                 tree[1], f"unrolling {head.trip:,} iterations", "pipeline this loop, or unroll by a factor"
             )
-        self._goes(tree, head)
+        self.goes(tree, head)
         for turn in range(head.trip):
             at = self._from_begin(head, self.graph.constant(head.at(turn)))
             self.unless_left(lambda at=at: self._bound(head, at, lambda: self.statement(tree[5])))
@@ -122,10 +117,19 @@ class Nests(Functions):
         slot = self.scope.find(head.variable) if not head.declared else None
         if isinstance(slot, Slot):
             end = self._from_begin(head, self.graph.constant(head.at(head.trip)))
+            end = self.stopped_at(head) or end
             slot.write(self.convert(end, slot.kind, slot.bits, slot.signed), self.path, self.graph)
 
     def _bound(self, head: Head, value: KernelValue, walk: Callable[[], object]) -> None:
         """Walk with the loop's variable at a value."""
+        goes = self.goes_on(head, value)
+        if goes is not None:
+            with self.under(goes):
+                self._walked(head, value, walk)
+        else:
+            self._walked(head, value, walk)
+
+    def _walked(self, head: Head, value: KernelValue, walk: Callable[[], object]) -> None:
         self.scope = NameScope(self.scope, {head.variable: Slot(head.variable, "int", 32, value=value, path=self.path)})
         try:
             walk()
@@ -191,7 +195,7 @@ class Nests(Functions):
     def _around(self, tree: Tree, name: str) -> Again:
         head = self._head(tree)
         counter = Counter(name, head.trip)
-        self._goes(tree, head, counter)
+        self.goes(tree, head, counter)
         dataflow = self.asked(tree[5], "dataflow")
         own = variable_of(tree)
         names = (name for name in self.changed_in(tree[5], heads=False) if name != own)
@@ -204,7 +208,9 @@ class Nests(Functions):
             for slot in flags:
                 if isinstance(slot, Slot):
                     slot.value = self.graph.fresh("input", slot.kind, slot.bits, slot.signed)
+            self.around.append((head, scaled))
             self._bound(head, scaled, lambda: self.block(tree[5]) if tree[5][0] == "block" else self.statement(tree[5]))
+            self.around.pop()
 
         if dataflow:
             self.scope = NameScope(
@@ -249,10 +255,12 @@ class Nests(Functions):
         counters = [Counter(name, trip) for name, trip in zip(names, trips, strict=True)]
         counters[-1].unrolled = factor
         for loop, head, counter in zip(chain, heads, counters, strict=True):
-            self._goes(loop, head, counter, counter.unrolled)
+            self.goes(loop, head, counter, counter.unrolled)
         self._begin()
         self.items = None
         self.path = None
+        for around, value in self.around:
+            self.path = self.graph.both(self.path, self.goes_on(around, value))
         outside, self.sunk = self.sunk, set()
         self.apart = {}
         carried = self._carry(chain)

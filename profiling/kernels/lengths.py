@@ -13,7 +13,7 @@ from itertools import islice, product
 import numpy as np
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.hls_in.graph import KernelValue, fold
+from penstock.compiler.hls_in.graph import KernelValue, fold, leaves_of
 from penstock.compiler.hls_in.integers import wrapped
 from penstock.compiler.hls_in.records import (
     Again,
@@ -60,20 +60,20 @@ class Lengths:
         self._accesses = list(islice(self._decided(), _MOST_ACCESSES))
         values = [node for one in self.turns for node in (one.begin, one.end)] + self.asserted
         values += [at for access in self._accesses for at in access.node.index]
-        met = {leaf for value in values for leaf in _leaves(value)} & self._given
+        met = {leaf for value in values for leaf in leaves_of(value)} & self._given
         self.scalars = {numbers[what]: what for what in numbers if what in met}
         """Integers that decide where loops end, which words are met, or of which something is asserted."""
 
     def _is_given(self, node: KernelValue) -> bool:
         """Whether arguments alone decide a value that is understood here."""
-        leaves = _leaves(node)
+        leaves = leaves_of(node)
         return leaves <= self._given and _worth(node, dict.fromkeys(leaves, 1)) is not None
 
     def _decided(self) -> Iterator[_Access]:
         """Accesses whose place arguments decide, or counters that arguments end."""
         seen: set[object] = set()
         for node, around in _accesses(self.kernel.body, ()):
-            leaves = {leaf for at in node.index for leaf in _leaves(at)}
+            leaves = {leaf for at in node.index for leaf in leaves_of(at)}
             moved = tuple(c for c in around if c in leaves)
             key = node.array, *node.index, node.guard
             if key in seen or not leaves <= self._given | set(around):
@@ -177,21 +177,6 @@ def _accesses(
                 yield from _accesses(task.body, around)
         else:
             yield from _accesses(item.body, (*around, item.counter) if isinstance(item, Again) else around)
-
-
-def _leaves(node: KernelValue) -> set[KernelValue | Counter]:
-    """Counters, and values that nothing here decides."""
-    found: set[KernelValue | Counter] = set()
-    seen, waiting = {node}, [node]
-    while waiting:
-        one = waiting.pop()
-        if one.linear is not None:
-            found.update(c for c, _ in one.linear.terms)
-        elif not one.constant:
-            found.update(() if one.args else (one,))
-            waiting += [arg for arg in one.args if arg not in seen]
-            seen.update(one.args)
-    return found
 
 
 def _turns_of(one: DataTurns, known: _Known) -> int | None:

@@ -25,6 +25,7 @@ from penstock.compiler.hls_in.records import graphs
 from penstock.compiler.hls_in.to_nests import KernelNests, nests_of_kernel
 from penstock.compiler.interpreter import stream as stream_interpreter
 from penstock.compiler.transforms.generate_directives import GenerateDirectives
+from penstock.profiling.kernels.lengths import Lengths
 from penstock.profiling.kernels.open_route import run_open_route
 from penstock.profiling.kernels.program import KernelProgram, build_program
 from penstock.profiling.tool_runner import ToolRunner
@@ -86,10 +87,17 @@ def check_values(
     on the first set too, and its cycles are held against the simulator's.
     """
     nests, rolled = kernel_nests(path, top, MOST_OPERATIONS)
-    drawn = [random_memories(nests.arguments, seed + number) for number in range(sets)]
+    lengths = Lengths(read_kernel(path, top)).drawn(seed) or [{}]
+    drawn = [
+        random_memories(nests.arguments, seed + number, scalars=scalars)
+        for number in range(sets) for scalars in lengths
+    ]  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="penstock-kernel-") as scratch:
         work = Path(scratch)
         source = source_program(path, top, nests.arguments, work / "source")
+        drawn[1:] = [one for one in drawn[1:] if len(lengths) == 1 or not uses_unwritten(
+            path, top, nests.arguments, one, work / "unwritten"
+        )]  # fmt: skip
         expected = [source.run(memories) for memories in drawn]
         levels: list[LevelValues] = []
         signed = [
@@ -124,8 +132,12 @@ def kernel_nests(path: Path, top: str, most: int, *, apart: bool = False) -> tup
     try:
         return nests_of_kernel(kernel, apart=apart), False
     except PenstockError:
+        rolled = None
         with contextlib.suppress(PenstockError):
-            return nests_of_kernel(read_kernel(path, top, rolled=True), apart=apart), True
+            rolled = read_kernel(path, top, rolled=True)
+            return nests_of_kernel(rolled, apart=apart), True
+        if rolled is not None and kernel.beyond and not rolled.beyond:
+            nests_of_kernel(rolled, apart=apart)  # the reason that is left where loops' ends are none
         raise
 
 
