@@ -19,7 +19,7 @@ from penstock.compiler.hls_in.bindings import (
     where,
 )
 from penstock.compiler.hls_in.directives import Directed
-from penstock.compiler.hls_in.functions import COPIES, Abandon
+from penstock.compiler.hls_in.functions import Abandon
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.leaving import Leaving
 from penstock.compiler.hls_in.loops import NAMING
@@ -29,7 +29,7 @@ from penstock.compiler.hls_in.parsing import Unit, parse
 from penstock.compiler.hls_in.pragmas import PlacedPragmas, Pragma, pragmas_of
 from penstock.compiler.hls_in.records import Either, ReadKernel, Region, graphs
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
-from penstock.compiler.hls_in.syntax import Tree, calls_in, loops_in, number_loops, statements_of
+from penstock.compiler.hls_in.syntax import Tree, number_loops, statements_of
 
 MOST_NODES = 60_000
 SECONDS = 60
@@ -271,11 +271,11 @@ class Elaborator(Nests):
 
     def _each_branch(self, tree: Tree, condition: KernelValue) -> None:
         found: list[list[Region]] = []
-        apart = not condition.constant and self.items is not None and all(map(self._stays, tree[3:5]))
+        apart = not condition.constant and self.items is not None and all(map(self.stays, tree[3:5]))
         for second, (branch, taken) in enumerate(((tree[3], condition), (tree[4], self.graph.negate(condition)))):
             if branch is None or (taken.constant and not taken.value):
                 continue
-            if not taken.constant and self.items is not None and self._stays(branch):
+            if not taken.constant and self.items is not None and self.stays(branch):
                 self._perhaps(tree, apart)
             with self.under(None if taken.constant else taken):
                 self.in_branch(bool(second))
@@ -287,16 +287,6 @@ class Elaborator(Nests):
                 break
         if apart and self.items is not None:
             self.items.append(Either((found[0], found[1]), where(tree[1])))
-
-    def _stays(self, branch: Tree | None) -> bool:
-        """Whether a branch has loops, or calls what has."""
-        if branch is None:
-            return False
-        called = (self.functions[name] for name in calls_in(branch) if name in self.functions)
-        return (
-            any(True for _ in loops_in(branch)) or any(map(self.has_loops, called))
-            or any(name in COPIES for name in calls_in(branch))
-        )  # fmt: skip
 
     def _own_items(self, branch: Tree) -> list[Region]:
         """What becomes of a branch, apart from what stands before it."""

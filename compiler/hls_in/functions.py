@@ -260,6 +260,16 @@ class Functions(PragmaWalk):
             target = target[0]
         return WordView(target[0].array, target[1]) if isinstance(target, tuple) else target
 
+    def stays(self, branch: Tree | None) -> bool:
+        """Whether a branch has loops, or calls what has."""
+        if branch is None:
+            return False
+        called = (self.functions[name] for name in calls_in(branch) if name in self.functions)
+        return (
+            any(True for _ in loops_in(branch)) or any(map(self.has_loops, called))
+            or any(name in COPIES for name in calls_in(branch))
+        )  # fmt: skip
+
     def has_loops(self, function: Tree, depth: int = 0) -> bool:
         if depth > 32:
             return False

@@ -235,8 +235,9 @@ class ValueGraph:
         if yes is no:
             return yes
         kind, bits = (yes.kind, max(_bits(yes), _bits(no)))
-        signed = yes.signed if yes.signed is no.signed or no.constant else no.signed if yes.constant else True
-        bits += kind == "int" and signed and not (yes.signed and no.signed) and not (yes.constant or no.constant)
+        one, other = _has_sign(yes), _has_sign(no)
+        signed = one if one is other or no.constant else other if yes.constant else True
+        bits += kind == "int" and signed and not (one and other) and not (yes.constant or no.constant)
         return self._one(
             ("select", condition, yes, no), KernelValue("select", (condition, yes, no), kind, bits, signed, line=line)
         )
@@ -284,6 +285,12 @@ def leaves_of(node: KernelValue) -> set[KernelValue | Counter]:
             waiting += [arg for arg in one.args if arg not in seen]
             seen.update(one.args)
     return found
+
+
+def _has_sign(node: KernelValue) -> bool:
+    """Whether an integer may be below 0; of what counters lead to bits are counted as that asks for."""
+    counts = node.linear is not None and bool(node.linear.terms)
+    return node.signed and not (counts and node.linear is not None and node.linear.range[0] >= 0)
 
 
 def _bits(node: KernelValue) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from penstock.compiler.hls_in.bindings import unsupported, where
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.records import Region
-from penstock.compiler.hls_in.syntax import Tree, calls_in, loops_in
+from penstock.compiler.hls_in.syntax import Tree
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,11 @@ class Returns(ABC):
 
     @abstractmethod
     def statements(self, trees: list[Tree]) -> None: ...
+
+    @abstractmethod
+    def stays(self, branch: Tree | None) -> bool:
+        """Whether statements have loops, or call what has."""
+        ...
 
     @contextlib.contextmanager
     def under(self, condition: KernelValue | None) -> Generator[None]:
@@ -65,7 +70,7 @@ class Returns(ABC):
         assert before.when is not None
         if before.when.constant or not rest:
             return
-        if self.items is not None and any(True for tree in rest for _ in (*loops_in(tree), *calls_in(tree))):
+        if self.items is not None and any(map(self.stays, rest)):
             # cycles are those of a run that goes on
             self.beyond.append((where(rest[0][1]), "what follows a return that data decide"))
             self.left = Leaving()

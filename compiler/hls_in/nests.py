@@ -357,7 +357,7 @@ class Nests(LoopEnds):
             condition = self.graph.both(condition, self.graph.compare("==", self.graph.counter(counter), at))
         if condition is not None and statements:
             self.sunk.add(condition)
-        for statement in statements:
+        for position, statement in enumerate(statements):
             for name, type_ in declared_in(statement) if first else ():
                 kind = kind_of(type_)
                 if kind is not None:  # lives through all iterations of the inner loop
@@ -368,7 +368,8 @@ class Nests(LoopEnds):
                 self.statements([statement])
             if first:
                 own = {*(name for name, _ in declared_in(statement)), *self.changed_in(statement)}
-                self._stand_still(own - {*changed})
+                later = {name for part in statements[position + 1 :] for name in self.changed_in(part)}
+                self._stand_still(own - {*changed} - later)
         for p in pragmas:
             if p.kind in NAMING:
                 with self.mistakes.noted():

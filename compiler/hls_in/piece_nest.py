@@ -20,8 +20,8 @@ from penstock.compiler.hls_in.integers import kept_width
 from penstock.compiler.hls_in.own_memories import KernelParts, OwnMemories
 from penstock.compiler.hls_in.patterns import conjuncts
 from penstock.compiler.hls_in.pieces import Piece, PiecePart
-from penstock.compiler.hls_in.scalar_bodies import attribute_of, body_of
-from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream
+from penstock.compiler.hls_in.scalar_bodies import attribute_of, body_of, converted
+from penstock.compiler.hls_in.storage import Counter, KernelArray
 from penstock.compiler.names import Names, c_name
 
 _BIT = IntegerType(1)
@@ -143,7 +143,7 @@ class PartWriter:
                 return self._take(node)
             case "phi":
                 return self._phi(node)
-            case "select" if is_static(node.args[0]):
+            case "select" if any(map(is_static, conjuncts(node.args[0]))):
                 return self._select(node)
             case "input" | "put" | "store" | "dead":
                 raise self._refused("a variable that is read before it is written", node)
@@ -168,9 +168,21 @@ class PartWriter:
         return self._add(nest.MapOp(inputs, lanes, VectorType(result, [1]), region))
 
     def _select(self, node: KernelValue) -> SSAValue:
+        """A choice that counters decide, perhaps with data: what is not chosen may be undefined."""
         yes, no = self._alike(node)
-        condition = node.args[0]
-        return self._choose(condition, yes, no, node)
+        data = [part for part in conjuncts(node.args[0]) if not is_static(part)]
+        if not data:
+            return self._choose(node.args[0], yes, no, node)
+        yes = self._where(data, yes, no, node)
+        for part in filter(is_static, conjuncts(node.args[0])):
+            yes = self._choose(part, yes, no, node)
+        return yes
+
+    def _where(self, data: list[KernelValue], yes: SSAValue, no: SSAValue, kind: KernelValue | KernelArray) -> SSAValue:
+        bit = self._value(data[0])
+        for more in data[1:]:
+            bit = self._map(KernelValue("logic", kind="bool", bits=1, comparison="and"), [bit, self._value(more)])
+        return self._map(KernelValue("select", kind=kind.kind, bits=kind.bits), [bit, yes, no])
 
     def _choose(self, condition: KernelValue, yes: SSAValue, no: SSAValue, node: KernelValue) -> SSAValue:
         if condition.op == "not":
@@ -195,7 +207,7 @@ class PartWriter:
         result = self._type(node)
         values = ((arg, self._value(arg)) for arg in node.args[1:])
         yes, no = (
-            v if vector_type(v).element_type == result else self._map(_converted(arg, node), [v]) for arg, v in values
+            v if vector_type(v).element_type == result else self._map(converted(arg, node), [v]) for arg, v in values
         )  # fmt: skip
         return yes, no
 
@@ -234,7 +246,7 @@ class PartWriter:
             return held
         start = self._value(before)
         if vector_type(start).element_type != self._type(node):
-            start = self._map(_converted(before, node), [start])
+            start = self._map(converted(before, node), [start])
         return self._add(nest.SelectOp(start, held, self.first)) if self.first.terms else start
 
     def _keep(self, phi: KernelValue) -> None:
@@ -242,7 +254,7 @@ class PartWriter:
         value = self._value(phi.follow)
         wanted = self._type(phi)
         if vector_type(value).element_type != wanted:
-            value = self._map(_converted(phi.follow, phi), [value])
+            value = self._map(converted(phi.follow, phi), [value])
         if phi.array is not None:
             self._write_array(phi.array, value, [LinearForm(n) for n in phi.word], self.here)
             return
@@ -294,15 +306,12 @@ class PartWriter:
         value = self._value(node.args[0])
         element = self.kernel.element(node.array.kind, node.array.bits, node.array.where)
         if vector_type(value).element_type != element:
-            value = self._map(_converted(node.args[0], node.array), [value])
+            value = self._map(converted(node.args[0], node.array), [value])
         if data:
             if node.array in self.homes and self.homes[node.array].memory is None:
                 raise self._refused("an array for another task is filled under a condition on data", node)
             old = self._load(node.array, index, when)
-            bit = self._value(data[0])
-            for more in data[1:]:
-                bit = self._map(KernelValue("logic", kind="bool", bits=1, comparison="and"), [bit, self._value(more)])
-            value = self._map(KernelValue("select", kind=node.array.kind, bits=node.array.bits), [bit, value, old])
+            value = self._where(data, value, old, node.array)
         self._write_array(node.array, value, index, when)
 
     def _write_array(
@@ -330,7 +339,7 @@ class PartWriter:
             wanted = vector_type(stream.type.token).element_type
             if vector_type(value).element_type != wanted:
                 assert node.streams is not None
-                value = self._map(_converted(node.args[0], node.streams), [value])
+                value = self._map(converted(node.args[0], node.streams), [value])
             self._add(nest.WriteOp(value, stream, self._guard(node)))
 
     def _stream(self, node: KernelValue, lane: Sequence[KernelValue]) -> SSAValue:
@@ -389,7 +398,3 @@ class PartWriter:
             f"{file}:{place}", limit="nests have affine addresses and guards of single counters",
             hint="analyse the kernel for its cycles alone",
         )  # fmt: skip
-
-
-def _converted(node: KernelValue, wanted: KernelValue | KernelArray | KernelStream) -> KernelValue:
-    return KernelValue("convert", (node,), wanted.kind, wanted.bits, wanted.signed)

@@ -20,7 +20,7 @@ from penstock.compiler.dialects.types import integer_width
 from penstock.compiler.hls_in.delays import REAL
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.integers import wrapped
-from penstock.compiler.hls_in.storage import NumberKind
+from penstock.compiler.hls_in.storage import KernelArray, KernelStream, NumberKind
 from penstock.compiler.scalars.operations import PREDICATES
 
 _FLOAT: dict[str, Callable[..., Operation]] = {
@@ -194,3 +194,7 @@ def _constant(block: Block, value: int, kind: Attribute) -> SSAValue:
     width = integer_width(kind)
     assert width is not None
     return _add(block, arith.ConstantOp(IntegerAttr(wrapped(value, width, True), IntegerType(width))))
+
+
+def converted(node: KernelValue, wanted: KernelValue | KernelArray | KernelStream) -> KernelValue:
+    return KernelValue("convert", (node,), wanted.kind, wanted.bits, wanted.signed)

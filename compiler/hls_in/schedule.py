@@ -356,7 +356,9 @@ def _longest(start: KernelValue, end: KernelValue, delays: Delays) -> list[Kerne
 
 
 def _values(node: KernelValue) -> tuple[KernelValue, ...]:
-    return node.args[:1] if node.op == "store" else node.args
+    """What must be known for a value, or before a word is written: also where, and whether at all."""
+    guarded = node.op == "store" and node.guard is not None
+    return (*node.args, node.guard) if guarded and node.guard is not None else node.args
 
 
 def _between(start: KernelValue, end: KernelValue) -> list[KernelValue]:

@@ -103,7 +103,7 @@ def is_flag(name: str, tree: Tree) -> bool:
 
 
 def _target_name(tree: Tree, found: dict[str, Tree]) -> None:
-    while tree[0] == "cast":
+    while tree[0] == "cast" or (tree[0] == "unary" and tree[2] == "*"):
         tree = tree[3]
     if tree[0] == "name":
         found.setdefault(tree[2], tree[1])

@@ -248,3 +248,24 @@ def test_a_flag_that_a_loop_sets_chooses_anew_in_each_turn(tmp_path: Path) -> No
     }"""
     fast, long = (_cycles(_write(tmp_path, text % name)) for name in ("copy", "slow"))
     assert long > fast
+
+
+def test_a_function_that_is_left_early_may_call_others_behind_that(tmp_path: Path) -> None:
+    """As corners of a triangle are looked at, beside the loop over its pixels."""
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""
+static int least(int a, int b) { return a < b ? a : b; }
+static bool clipped(int a, int *to) {
+  if (a < 0) return true;
+  *to = least(a, 9);
+  return false;
+}
+void top(const int a[8], int b[8][4]) {
+  for (int i = 0; i < 8; i++) {
+    int v = -1;
+    bool over = clipped(a[i], &v);
+    for (int j = 0; j < 4; j++) b[i][j] = over ? j : v + j;
+  }
+}
+""")
+    assert check_values(path, "top").equal

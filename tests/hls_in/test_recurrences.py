@@ -61,3 +61,27 @@ def test_rounds_that_wait_for_each_other_fill_cycles(tmp_path: Path) -> None:
 def test_sums_that_may_be_put_in_another_order_do_not_wait(tmp_path: Path) -> None:
     assert _ii(tmp_path, ROUNDS % "c + data[i + j]") == 1
     assert _ii(tmp_path, CHASE.format(pragma="", body="if (table[i] > c) c = table[i];")) == 1
+
+
+KEPT = """void top(const short at[256], const int z[256], int held[128], int seen[128]) {{
+  for (int i = 0; i < 256; i++) {{
+#pragma HLS pipeline II=1
+{pragma}
+    {body}
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "ii"),
+    [
+        ("if (z[i] < held[at[i] & 127]) held[at[i] & 127] = z[i];", 2),  # a word decides whether the next is written
+        ("held[held[i & 127] & 127] = z[i];", 2),  # and where
+        ("if (z[i] < held[at[i] & 127]) seen[at[i] & 127] = z[i];", 1),
+        ("if (z[i] < 0) held[at[i] & 127] = z[i];", 1),
+    ],
+)
+def test_a_word_that_decides_of_a_store_is_waited_for(body: str, ii: int, tmp_path: Path) -> None:
+    assert _ii(tmp_path, KEPT.format(pragma="", body=body)) == ii
+    assert _ii(tmp_path, KEPT.format(pragma="#pragma HLS dependence variable=held inter false", body=body)) == 1
