@@ -17,6 +17,7 @@ from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.arguments import KernelArgument, StreamPart, bits_kept, lanes_of
+from penstock.compiler.hls_in.copies import vector_element
 from penstock.compiler.hls_in.storage import KernelStream, NumberKind
 from penstock.compiler.names import Names, c_name
 from penstock.compiler.scalars.number_types import numpy_dtype
@@ -75,13 +76,11 @@ class StreamEnds:
 
     def _task(self, name: str, given: SSAValue, memory: SSAValue, read: int, written: int) -> stream.TaskOp:
         at = AffineMap(1, 0, (AffineDimExpr(0),))
-        kind = memory.type
-        assert isinstance(kind, MemRefType)
         if written:
             taken = nest.ReadOp(given, ALWAYS)
             operations: list[Operation] = [taken, nest.StoreOp(taken.result, memory, at, ALWAYS)]
         else:
-            load = nest.LoadOp(memory, at, ALWAYS, VectorType(kind.element_type, [1]))
+            load = nest.LoadOp(memory, at, ALWAYS, VectorType(vector_element(memory), [1]))
             operations = [load, nest.WriteOp(load.result, given, ALWAYS)]
         label = self.host.taken.take(f"{'take' if written else 'feed'}_{name}")
         tokens = Loop("token", read + written)
