@@ -34,15 +34,14 @@ def moved_depths(
     limits: Mapping[str, int],
     most: int,
 ) -> Mapping[str, int]:
-    """A depth for every FIFO. `bits` are those of FIFOs' tokens, `rooms` the blocks of channels that have such,
-    `limits` how much loads are to hold ahead; so many events are looked at at `most`."""
+    """A depth for every FIFO, of what loads fill the least that will do. `bits` are those of FIFOs' tokens, `rooms` the
+    blocks of channels that have such, `limits` how much loads are to hold ahead; so many events are looked at at `most`.
+    """
     found = _Moves(latest, bits, rooms, limits, most)
     for _ in range(_MOST_ROUNDS):
         if not found.round():
             break
-    return {
-        name: max(held, limits[name]) if name in limits else held for name, held in found.held.items() if name in bits
-    }
+    return found.held
 
 
 class _Moved:

@@ -95,13 +95,13 @@ def size_fifos(
         allowed = tuple([max(own, later) for own, later in zip(allowed, ends, strict=True)])
         planned.append(_planned(slower, rules))
     measure.allowed = allowed
-    moved: Mapping[str, int] | None = None
+    likely: list[tuple[Mapping[str, int] | None, Mapping[str, int]]] = [(depths, top) for depths in (*planned, start)]
     if (latest := latest_schedule(network, rules, allowed)) is not None:
-        planned.append(latest.depths)
         moved = moved_depths(latest, bits, blocks_of(network), limits, budget.work * _MOVES_A_RUN)
-    for depths in (moved, *planned, start):
+        ahead = {name: max(depth, limits.get(name, 0)) for name, depth in moved.items()}
+        likely += [(latest.depths, top), (moved, tokens), (ahead, tokens)]
+    for depths, highest in likely:
         if depths is not None:
-            highest = tokens if depths is moved else top
             wished = {name: min(max(least, depths[name]), highest[name]) for name in bits}
             seen = measure(wished)
             if seen.within(allowed):  # slots that were never taken are not needed either

@@ -136,7 +136,7 @@ def test_a_load_holds_more_than_its_limit_only_where_that_saves_more() -> None:
     free = runs.unbounded(limits)
     found = moved(network, free.ends, limits=limits)
     assert runs(found).within(free.ends)
-    assert found["weights"] == 4
+    assert found["weights"] <= 4 < found["scales"]
     bits = {c.name: c.bits for c in network.channels}
     sized = size_fifos(network, VITIS, most=limits, simulations=0)
     assert sized.latency <= free.ends[0]
