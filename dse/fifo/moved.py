@@ -35,8 +35,7 @@ def moved_depths(
     most: int,
 ) -> Mapping[str, int]:
     """A depth for every FIFO, of what loads fill the least that will do. `bits` are those of FIFOs' tokens, `rooms` the
-    blocks of channels that have such, `limits` how much loads are to hold ahead; so many events are looked at at `most`.
-    """
+    blocks of channels that have such, `limits` how much loads are to hold ahead; `most` events are looked at."""
     found = _Moves(latest, bits, rooms, limits, most)
     for _ in range(_MOST_ROUNDS):
         if not found.round():
