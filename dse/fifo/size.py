@@ -25,6 +25,7 @@ _FOR_SINGLES = 1 / 2
 """Of the budget of shrinking, beside it, at most: where few tokens are wide a dozen runs are enough."""
 _MOVES_A_RUN = 2
 """Events of tasks that are moved, for one that may be simulated: they take a sixth of the time."""
+_MOST_MOVED = 15_000_000  # tokens of all channels and inputs together, of tasks that are moved: two gigabytes
 _MOST_TOKENS = 5_000_000  # of all channels together, for which curves are laid out in memory
 
 
@@ -97,9 +98,11 @@ def size_fifos(
     measure.allowed = allowed
     likely: list[tuple[Mapping[str, int] | None, Mapping[str, int]]] = [(depths, top) for depths in (*planned, start)]
     if (latest := latest_schedule(network, rules, allowed)) is not None:
-        moved = moved_depths(latest, bits, blocks_of(network), limits, budget.work * _MOVES_A_RUN)
-        ahead = {name: max(depth, limits.get(name, 0)) for name, depth in moved.items()}
-        likely += [(latest.depths, top), (moved, tokens), (ahead, tokens)]
+        likely.append((latest.depths, top))
+        if frames * sum(tokens.values()) <= _MOST_MOVED:
+            moved = moved_depths(latest, bits, blocks_of(network), limits, budget.work * _MOVES_A_RUN)
+            ahead = {name: max(depth, limits.get(name, 0)) for name, depth in moved.items()}
+            likely += [(moved, tokens), (ahead, tokens)]
     for depths, highest in likely:
         if depths is not None:
             wished = {name: min(max(least, depths[name]), highest[name]) for name in bits}
