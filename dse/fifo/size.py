@@ -25,6 +25,8 @@ _FOR_SINGLES = 1 / 2
 """Of the budget of shrinking, beside it, at most: where few tokens are wide a dozen runs are enough."""
 _MOVES_A_RUN = 2
 """Events of tasks that are moved, for one that may be simulated: they take a sixth of the time."""
+_MUCH_MORE = 2
+"""Times the bits of depths that suffice: others are not tried."""
 _MOST_MOVED = 15_000_000  # tokens of all channels and inputs together, of tasks that are moved: two gigabytes
 _MOST_TOKENS = 5_000_000  # of all channels together, for which curves are laid out in memory
 
@@ -103,13 +105,19 @@ def size_fifos(
             moved = moved_depths(latest, bits, blocks_of(network), limits, budget.work * _MOVES_A_RUN)
             ahead = {name: max(depth, limits.get(name, 0)) for name, depth in moved.items()}
             likely += [(moved, tokens), (ahead, tokens)]
-    for depths, highest in likely:
-        if depths is not None:
-            wished = {name: min(max(least, depths[name]), highest[name]) for name in bits}
-            seen = measure(wished)
-            if seen.within(allowed):  # slots that were never taken are not needed either
-                starts.append({name: max(least, min(depth, seen.high_water[name])) for name, depth in wished.items()})
-    starts.sort(key=lambda depths: total_bits(depths, bits))
+    wishes = [
+        {name: min(max(least, depths[name]), highest[name]) for name in bits}
+        for depths, highest in likely if depths is not None
+    ]  # fmt: skip
+    tried: list[dict[str, int]] = []
+    for wished in sorted(wishes, key=lambda depths: total_bits(depths, bits)):
+        if wished in tried or total_bits(wished, bits) > _MUCH_MORE * total_bits(starts[0], bits):
+            continue
+        tried.append(wished)
+        seen = measure(wished)
+        if seen.within(allowed):  # slots that were never taken are not needed either
+            starts.append({name: max(least, min(depth, seen.high_water[name])) for name, depth in wished.items()})
+            starts.sort(key=lambda depths: total_bits(depths, bits))
     found = shrink(
         measure, starts, top, bits, allowed=allowed, ahead=limits, least=least, simulations=budget.simulations,
         exhausted=lambda: measure.work >= budget.work, known=known, progress=progress,
