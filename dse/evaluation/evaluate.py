@@ -307,9 +307,10 @@ class Evaluator:
         if fifos <= set(kept):
             return evaluation
         most = prefetched(evaluation.figures.channels, evaluation.design.prefetch_bits)
+        singles: dict[str, int] = {}
         if self.goal.sizes_for_one and network is None and not self.program.lengths:
-            kept |= large_single_blocks(planned, self.platform, self.clock_mhz, most)
-            planned = self.assembler.network(evaluation.design.with_fifo_depths({**known, **kept}))
+            singles = large_single_blocks(planned, self.platform, self.clock_mhz, most, kept)
+            planned = self.assembler.network(evaluation.design.with_fifo_depths({**known, **singles}))
         start = known if fifos <= set(known) else None
 
         def sized(network: TaskNetwork) -> DesignSizing:
@@ -324,7 +325,7 @@ class Evaluator:
         if network is not None and not runs_through(planned, self.platform, self.clock_mhz, depths):
             also = sized(planned)  # deep enough for either: deeper ones never harm
             depths, note = {name: max(depth, also.depths[name]) for name, depth in depths.items()}, note or also.note
-        depths |= {name: depth for name, depth in kept.items() if name in planned.channels}
+        depths |= singles | {name: depth for name, depth in kept.items() if name in planned.channels}
         if kept and not runs_through(made, self.platform, self.clock_mhz, depths):
             return evaluation
         if not self.program.lengths:

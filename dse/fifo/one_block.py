@@ -6,7 +6,7 @@ that waits for a whole row, say, has it behind itself when the next row comes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from penstock.compiler.platforms import Platform
 from penstock.compiler.simulator import Channel, Network, Rules, Simulator
@@ -41,15 +41,18 @@ def single_blocks_held(
 
 
 def large_single_blocks(
-    network: TaskNetwork, platform: Platform, clock_mhz: float, most: Mapping[str, int]
+    network: TaskNetwork, platform: Platform, clock_mhz: float, most: Mapping[str, int], kept: Collection[str]
 ) -> dict[str, int]:
-    """One block for each large channel where one input ends no later with it if FIFOs hold what they want to, but for
-    those that hold so much at `most`. Depths that are found for one block suffice; found for two, they seldom do."""
+    """One block for each large channel that is not `kept` where one input ends no later with it if FIFOs hold what they
+    want to, but for those that hold so much at `most`.
+
+    Depths that are found for one block suffice; found for two, they seldom do.
+    """
     rules, found = rules_of(platform, clock_mhz), dict[str, int]()
     for part in simulated_kernels(network, platform, clock_mhz):
         fifos = {c.name: most.get(c.name) for c in part.channels if c.kind == "fifo"}
         least = sum(c.bits * c.words for c in part.channels if c.kind == "block") // _LARGE
-        large = [c for c in _in_twos(part) if c.bits * c.words >= least]
+        large = [c for c in _in_twos(part) if c.bits * c.words >= least and c.name not in kept]
         found |= blocks_of_one(part, rules, fifos, 1, large)
     return found
 

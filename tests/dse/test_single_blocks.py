@@ -87,6 +87,12 @@ def test_one_block_where_a_run_hands_over_several_that_are_read_in_time() -> Non
     assert ends(few, 1) == ends(usual, 1)
 
 
+def test_two_blocks_where_they_are_asked_for() -> None:
+    asked = evaluator("latency", "fifo_bits")
+    given = asked.evaluate_design(replace(designed(outside=0), fifo_depths={BLOCK: 2}))
+    assert block_of(asked.tightened(given, keep={BLOCK: 2})) == 2
+
+
 @pytest.mark.parametrize(("held", "found"), [(7, {"blocks": 1}), (30, {})])
 def test_two_blocks_where_one_is_read_while_the_next_is_filled(held: int, found: dict[str, int]) -> None:
     """Blocks are filled in the second half of 32 cycles each, and held for so many."""
