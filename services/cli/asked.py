@@ -53,7 +53,8 @@ def _parameter(name: str, command: str) -> inspect.Parameter:
     if command == SUBMIT:
         option, default = typer.Option(*flag, help=_sentence(words)), None
     else:
-        option = typer.Option(*flag, help=words.help, min=_bound(field, "ge"), max=words.most)
+        most = _bound(field, "le") if words.most is None else words.most
+        option = typer.Option(*flag, help=words.help, min=_bound(field, "ge"), max=most)
         default = words.defaults.get(command, field.default)
     kind = _kind(field)
     if default is None or isinstance(default, list):

@@ -17,6 +17,7 @@ from penstock.services.run_options import RunOptions, option_labels, said
 from penstock.services.step_kinds import STEP_KINDS
 from penstock.web.run_view import view_run
 from penstock.web.trials_view import KnownTrials
+from tests.cli.test_compile import penstock
 
 COMMANDS = {"compile": compile, "explore": explore, "submit": submit}
 EMPTY_RUN = {
@@ -35,6 +36,12 @@ def test_an_option_is_taken_by_its_commands_and_the_api(name: str) -> None:
     assert said(name).commands
     for command, function in COMMANDS.items():
         assert (name in inspect.signature(function).parameters) == (command in said(name).commands)
+
+
+@pytest.mark.parametrize(("option", "value"), [("--fifo-slack", 101), ("--gap", 1001), ("--fifo-simulations", 100_001)])
+def test_a_command_refuses_what_the_api_would(option: str, value: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert penstock("compile", "zoo:mlp", option, str(value)) == 2
+    assert f"less than or equal to {value - 1}" in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_page_shows_options_in_the_tables_order() -> None:
