@@ -21,6 +21,8 @@ from penstock.profiling.simulated import rules_of, simulated_kernels
 
 SIZING_FRAMES, MOST_SIZING_FRAMES = 4, 16
 """Inputs in a row for which FIFO sizing costs no time: with one alone, depths would do that halve the throughput."""
+FOLLOWING = 3
+"""Inputs in a row that have to come through where FIFOs hold what one needs."""
 _LONG = 10_000_000
 """Accesses of so many inputs in a row take seconds to simulate: then fewer are begun with. Three times as many are
 simulated with what is found, whatever is begun with."""
@@ -83,10 +85,10 @@ def size_design(
 
     For `frames` inputs in a row, fewer of long ones, or for twice as many again and again until three times as many
     lose nothing; kernels that run one after the other do not overlap inputs, and are sized for one, as all are with
-    `one_input`: what FIFOs hold of the next inputs, so that these follow sooner, they need not hold then. `start` are
-    depths to begin with where they suffice, `most` what some may have at most. The budget is one for all kernels,
-    what one leaves is the others'. With an `equalisation` a design is sized twice, and never has more bits than under
-    the normal one.
+    `one_input`: what FIFOs hold of the next inputs, so that these follow sooner, they need not hold then, as long as
+    these come through at all. `start` are depths to begin with where they suffice, `most` what some may have at
+    most. The budget is one for all kernels, what one leaves is the others'. With an `equalisation` a design is
+    sized twice, and never has more bits than under the normal one.
     """
     if one_input:
         frames = most_frames = 1
@@ -119,6 +121,11 @@ def size_design(
         found = found or _lasting(
             part, rules, share, tolerance, least, inputs, start, most or {}, say, equalisation
         )  # fmt: skip
+        if one_input and len(parts) == 1 and not come_through(Simulator(part, rules), found.depths):
+            found = size_fifos(
+                part, rules, tolerance=tolerance, least=least, frames=FOLLOWING, start=start, most=most, progress=say,
+                effort=share, equalisation=equalisation, singles=True, first_only=True,
+            )  # fmt: skip
         left = left.without(found.simulations, found.work)
         sized.append(found)
     return DesignSizing(tuple(sized), normal)
@@ -152,6 +159,11 @@ def _lasting(
         if last or _lasts(simulator, slower, found.depths, limits, tolerance, 3 * now):
             return replace(found, simulations=runs, work=work)
         now *= 2
+
+
+def come_through(simulator: Simulator, depths: Mapping[str, int]) -> bool:
+    """Whether inputs that follow each other do not stop each other for ever."""
+    return len(simulator.outcome(depths, frames=FOLLOWING).frame_ends) == FOLLOWING
 
 
 def _lasts(

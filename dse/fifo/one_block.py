@@ -66,7 +66,7 @@ def _in_twos(network: Network) -> list[Channel]:
 def blocks_of_one(
     network: Network, rules: Rules, depths: Mapping[str, int | None], inputs: int, tried: Sequence[Channel]
 ) -> dict[str, int]:
-    """Which of those that are `tried` may have one block, all of them together."""
+    """Which of those that are `tried` may have one block, all of them together; inputs that follow come through."""
     simulator = Simulator(network, rules)
     if not tried or simulator.plan.accesses * inputs > (_LONG if inputs > 1 else _LONG_ALONE):
         return {}
@@ -76,4 +76,6 @@ def blocks_of_one(
         ends = simulator.outcome({**depths, **singles}, frames=inputs).frame_ends
         return len(ends) == len(before) and all(own <= end for own, end in zip(ends, before, strict=True))
 
-    return as_singles([c.name for c in tried], hold, lambda: False)
+    found = as_singles([c.name for c in tried], hold, lambda: False)
+    following = {**depths, **found}
+    return found if inputs > 1 or len(simulator.outcome(following, frames=_INPUTS).frame_ends) == _INPUTS else {}

@@ -25,6 +25,8 @@ _FOR_SINGLES = 1 / 2
 """Of the budget of shrinking, beside it, at most: where few tokens are wide a dozen runs are enough."""
 _MOVES_A_RUN = 2
 """Events of tasks that are moved, for one that may be simulated: they take a sixth of the time."""
+_MUCH_LATER = 1000
+"""Times as late as a frame could end: no bound on one that only has to come through."""
 _MUCH_MORE = 2
 """Times the bits of depths that suffice: others are not tried."""
 _MOST_MOVED = 15_000_000  # tokens of all channels and inputs together, of tasks that are moved: two gigabytes
@@ -65,6 +67,7 @@ def size_fifos(
     progress: SizingProgress = lambda _: None,
     equalisation: int = NORMAL,
     singles: bool = False,
+    first_only: bool = False,
 ) -> Sizing:
     """The fewest bits of FIFO with which no frame ends later than with unbounded FIFOs, by at most `tolerance`.
 
@@ -75,6 +78,7 @@ def size_fifos(
     row, so that their distance is kept too. `known` are depths that do not suffice for as many or fewer inputs, `start`
     such as may suffice. FIFOs in `most` are to be no deeper, in the run that all is compared with too. With `singles`,
     FIFOs of wide tokens get one slot in the end where that costs no time, whatever the `least` (`single_slots.py`).
+    With `first_only`, frames after the first have to come through, whenever that is.
     """
     limits = most or {}
     bits = {c.name: c.bits for c in network.channels if c.kind == "fifo"}
@@ -97,6 +101,8 @@ def size_fifos(
         ends = SimulatedRuns(slower, rules, frames).unbounded(limits).ends
         allowed = tuple([max(own, later) for own, later in zip(allowed, ends, strict=True)])
         planned.append(_planned(slower, rules))
+    if first_only:
+        allowed = (allowed[0], *(end * _MUCH_LATER for end in allowed[1:]))
     measure.allowed = allowed
     likely: list[tuple[Mapping[str, int] | None, Mapping[str, int]]] = [(depths, top) for depths in (*planned, start)]
     if (latest := latest_schedule(network, rules, allowed)) is not None:

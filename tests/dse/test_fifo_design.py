@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from penstock.compiler.design import Design
+from penstock.compiler.frontend.importer import import_loaded
+from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.fifo import runs_through, size_design, total_bits
 from penstock.dse.finishing.finish import finish
 from penstock.dse.rungs import Bench
+from penstock.dse.search.explore import explore
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network, designs, networks
@@ -70,6 +75,33 @@ def test_slack_is_time_that_fifos_may_cost_where_limits_leave_it() -> None:
     assert exact[0] < loose[0] <= exact[0] * 1.6
     assert loose[1] < exact[1]
     assert limited == exact
+
+
+class Attention(nn.Module):
+    """Queries, keys and values of one product: what is cut from it waits for each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention, self.norm = nn.MultiheadAttention(16, 2, batch_first=True), nn.LayerNorm(16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(x + self.attention(x, x, x, need_weights=False)[0])
+
+
+def test_inputs_that_follow_come_through_where_fifos_hold_one() -> None:
+    """With depths that are just enough for the first, the second one stopped for ever."""
+    torch.manual_seed(0)
+    program = import_loaded(LoadedModel("model", "model", Attention().eval(), (torch.randn(1, 24, 16),)))
+    evaluator = Evaluator.create(program, "u55c", goal=Goal.of(("latency", "fifo_bits")))
+    best = explore(evaluator, 1).tried[0].evaluation
+    tight = evaluator.tightened(best)
+    network, depths = evaluator.assembler.network(tight.design), tight.design.fifo_depths
+    alone, several = (
+        simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=depths, frames=frames).frame_ends
+        for frames in (1, 6)
+    )
+    assert len(several) == 6
+    assert several[0] == alone[0]
 
 
 @given(st.data())
