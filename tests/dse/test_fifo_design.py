@@ -12,6 +12,7 @@ from torch import nn
 from penstock.compiler.design import Design
 from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.loaded import LoadedModel
+from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.fifo import runs_through, size_design, total_bits
@@ -91,7 +92,7 @@ class Attention(nn.Module):
 def test_inputs_that_follow_come_through_where_fifos_hold_one() -> None:
     """With depths that are just enough for the first, the second one stopped for ever."""
     torch.manual_seed(0)
-    program = import_loaded(LoadedModel("model", "model", Attention().eval(), (torch.randn(1, 24, 16),)))
+    program = prepare(import_loaded(LoadedModel("model", "model", Attention().eval(), (torch.randn(1, 24, 16),))))
     evaluator = Evaluator.create(program, "u55c", goal=Goal.of(("latency", "fifo_bits")))
     best = explore(evaluator, 1).tried[0].evaluation
     tight = evaluator.tightened(best)
