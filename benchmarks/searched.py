@@ -26,6 +26,7 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.rungs import Bench
 from penstock.dse.search.explore import explore
+from penstock.dse.search.second import second_process
 from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.bandwidth import external_bits, memory_ports
 from penstock.profiling.handed_over import loaded_channels, stored_channels
@@ -61,10 +62,11 @@ class Searched:
         """The best of a search of a prepared program under limits, simulated; for the usual objectives, or others."""
         evaluator = Evaluator.create(program, PLATFORM, quantize=quantize, goal=Goal.of(objectives, limits))
         began = time.perf_counter()
-        found = explore(evaluator, trials)
-        trials_of = {one.number: one.evaluation for one in found.tried}
-        bench = Bench(fifo_simulations=fifo_simulations, fifo_slack=fifo_slack)
-        best = choose(evaluator, trials_of, bench=bench).finished.evaluation
+        with second_process(wanted=True) as second:
+            found = explore(evaluator, trials, second=second)
+            trials_of = {one.number: one.evaluation for one in found.tried}
+            bench = Bench(fifo_simulations=fifo_simulations, fifo_slack=fifo_slack, elsewhere=second)
+            best = choose(evaluator, trials_of, bench=bench).finished.evaluation
         network = evaluator.assembler.network(best.design)
         depths = dict(best.design.fifo_depths)
         simulated = simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=depths)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform
+from penstock.compiler.platforms import Platform
 from penstock.compiler.simulator import Sequence as KernelSequence
 from penstock.compiler.simulator import Simulator
 from penstock.profiling.bandwidth import memory_ports
@@ -340,7 +340,7 @@ def _cycles_a_bit(platform: Platform, clock_mhz: float) -> float:
     memory = platform.fastest_memory
     if memory is None:
         return 0.0  # no memory of its own: the host's link delivers, and is not modelled
-    return clock_mhz / (8e3 * memory.port_gb_s * MEMORY_EFFICIENCY)
+    return 1 / memory.port_bits_a_cycle(clock_mhz)
 
 
 def _apart(ends: Sequence[int]) -> int | None:

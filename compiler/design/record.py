@@ -72,6 +72,9 @@ class Design:
     """The width of a port to external memory: tensors there are packed into words of at most so many bits."""
     stripes: int = 1
     """Over how many banks a tensor may be striped; with more than one, loads share the memory's ports in turn."""
+    few_banks: bool = False
+    """A tensor takes no more banks than its reader takes words of a port a cycle, also where banks bring less than a
+    word a cycle: slower alone, and with half of the wires for kernels that read at the same time."""
     prefetch_bits: int = PREFETCH_BITS
     """How much a load may fetch ahead of its reader; what covers an access to memory it always may."""
     equalisation: int = 0
@@ -123,6 +126,8 @@ class Design:
             del document["prefetch_bits"]
         if self.stripes == 1:
             del document["stripes"]
+        if not self.few_banks:
+            del document["few_banks"]
         if not self.equalisation:
             del document["equalisation"]
         document["mapping"] = list(self.mapping)
@@ -144,7 +149,7 @@ class Design:
             raise _error(where, "the record's schema is missing or unknown", limit=f"this version reads {SCHEMA}")
         known = {
             "platform", "clock_mhz", "kernels", "quantize", "groups", "fifo_depths", "default_depth", "port_bits",
-            "stripes", "prefetch_bits", "equalisation", "mapping", *_ALLOCATED,
+            "stripes", "few_banks", "prefetch_bits", "equalisation", "mapping", *_ALLOCATED,
         }  # fmt: skip
         if unknown := sorted(set(fields) - known):
             raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
@@ -171,6 +176,8 @@ class Design:
                 raise _error(
                     f"{where}.memories.{memory}", f"{kind!r} is unknown", limit="one of " + ", ".join(MEMORY_KINDS)
                 )
+        if not isinstance(fields.get("few_banks", False), bool):
+            raise _error(f"{where}.few_banks", f"{fields['few_banks']!r} is neither true nor false")
         if not isinstance(fields.get("allocated_for", ""), str):
             raise _error(f"{where}.allocated_for", f"{fields['allocated_for']!r} is not a text")
         kernels = _object(fields["kernels"], f"{where}.kernels")
@@ -184,6 +191,7 @@ class Design:
             default_depth=_positive(fields.get("default_depth", 2), f"{where}.default_depth"),
             port_bits=_positive(fields.get("port_bits", 512), f"{where}.port_bits", 8, WIDEST_PORT),
             stripes=_positive(fields.get("stripes", 1), f"{where}.stripes"),
+            few_banks=fields.get("few_banks", False),
             prefetch_bits=_positive(fields.get("prefetch_bits", PREFETCH_BITS), f"{where}.prefetch_bits", 0),
             equalisation=_positive(fields.get("equalisation", 0), f"{where}.equalisation", 0, 100),
             mapping=_texts(fields.get("mapping", []), f"{where}.mapping"),

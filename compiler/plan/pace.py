@@ -9,7 +9,7 @@ from penstock.compiler.analysis.graph import Node, TensorOp
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.plan.parts import Computing, Order
-from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform
+from penstock.compiler.platforms import Platform
 
 PortsFor = Callable[[float], int]
 """How many ports bring so many bits a cycle."""
@@ -37,6 +37,7 @@ def ports_for(design: Design, platform: Platform) -> PortsFor:
                 code="bad-design", what=f"a tensor on {design.stripes} banks", where="stripes",
                 limit=f"{memory.name} of {platform.name} has {memory.ports}", hint=f"at most {memory.ports}",
             )  # fmt: skip
-        sustained = min(sustained, memory.port_gb_s * MEMORY_EFFICIENCY * 8e3 / design.clock_mhz)
+        if not design.few_banks:
+            sustained = min(sustained, memory.port_bits_a_cycle(design.clock_mhz))
     most = 1 << (design.stripes.bit_length() - 1)
     return lambda bits: min(most, 1 << (max(1, ceil(bits / sustained)) - 1).bit_length())

@@ -54,6 +54,10 @@ class ExternalMemory:
         """What it delivers for long."""
         return self.gb_s * MEMORY_EFFICIENCY
 
+    def port_bits_a_cycle(self, clock_mhz: float) -> float:
+        """What one port delivers for long in a cycle of a kernel."""
+        return self.port_gb_s * MEMORY_EFFICIENCY * 8e3 / clock_mhz
+
 
 @dataclass(frozen=True)
 class DieLink:

@@ -267,7 +267,7 @@ class Evaluator:
             (layer, k.tile, k.unroll, k.order, k.weights, k.interval, k.reload, tuple(sorted(k.bindings.items())))
             for layer, k in design.kernels.items()
         ]
-        sharing = (design.stripes, design.prefetch_bits, design.equalisation, design.mapping)
+        sharing = (design.stripes, design.few_banks, design.prefetch_bits, design.equalisation, design.mapping)
         return tuple(kernels), tuple(sorted(design.groups.items())), *sharing
 
     def evaluate_design(self, design: Design) -> Evaluation:

@@ -1,5 +1,5 @@
-"""A division of tasks among the dies found by moving them, one or a few at a time: for a search, in a few hundredths of
-a second where there is room, in a second where there is hardly any, with the wires of links and what large memories are
+"""A division of tasks among the dies found by moving them, one or a few at a time: for a search, in thousandths of a
+second where there is room, in a tenth where there is hardly any, with the wires of links and what large memories are
 built of.
 
 What it finds is a division. Where it finds none there may be one all the same, which the exact partition would find.
@@ -9,32 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
-from math import exp
-from random import Random
+from itertools import accumulate, chain
 
+import numpy as np
+
+from penstock.compiler.jit import Compiled
 from penstock.compiler.platforms import total
 from penstock.compiler.schedule import MemoryUse
+from penstock.dse.partition.annealed import divided
 from penstock.dse.partition.graph import LargeMemories, PlacementGraph
 from penstock.dse.partition.quick import Amounts, amounts_of
 from penstock.dse.partition.site import Site
 
+DIVIDED = Compiled(
+    "division", ("penstock.dse.partition.annealed",), "divided",
+    before_loading=20_000, before_compiling=400_000,  # moves of a task
+    inlined=("over", "put"),
+)  # fmt: skip
 _MOST_TOGETHER = 24
 """Tasks that are moved as one: what is joined by the widest channels."""
 _PIECES = 4
 """In so many parts memories that are alike are built of something else."""
 _ALIKE = 3
 """Tasks that one other is joined to by channels of one width, and that are moved as one: the ports of a load."""
-_COOLED, _STEPS, _FAR = 2, 30_000, 1.0
+_COOLED, _STEPS, _FAR = 3, 100_000, 1.0
 """So often, and in so many steps, is it annealed; not where limits are exceeded by more than that part."""
-_HOT, _COLD = 0.5, 0.001
-"""By how much a step may make limits be exceeded more, with a chance of 1 in e: at first, and at last."""
-_REBUILT = 0.1
-"""What part of the steps build memories of something else."""
-_A_WIRE = 0.01
-"""What all wires of a link cost beside limits that are exceeded by their whole amount: of divisions that are as good in
-these, the one with fewer wires is left first."""
-_LACKING = 1e3
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,16 @@ class _Divider:
         self.built = [0] * len(self.pieces)
         for thing, ways in self.pieces:
             self._add(self.needs[thing], ways[0], 1)
+        crossed = [[int(n in links) for n in range(len(self.links))] for row in self.crossed for links in row]
+        edges = list(chain.from_iterable(self.joined))
+        self.tables = (
+            list(chain.from_iterable(self.limits)), [float(most) for most in self.links],
+            list(chain.from_iterable(crossed)), _starts(self.joined),
+            [other for other, _ in edges], [bits for _, bits in edges],
+            _starts(self.together), list(chain.from_iterable(self.together)),
+            [thing for thing, _ in self.pieces], _starts([ways for _, ways in self.pieces]),
+            [amount for _, ways in self.pieces for way in ways for amount in way],
+        )  # fmt: skip
 
     def _units(self, widest_first: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
         """Each task, and all sets of them that come about when tasks are joined by their widest channels first."""
@@ -109,17 +118,15 @@ class _Divider:
 
     def run(self) -> Division:
         """From tasks in order and from all on one die; then annealed from the best of these."""
-        draw, best = Random(0), float("inf")
-        kept, built = list[int](), list[int]()
+        best, kept, built = float("inf"), list[int](), list[int]()
         together = ([self.pinned.get(thing, die) for thing in range(len(self.needs))] for die in range(self.dies))
-        for start in (*self._in_order(), *together, *[None] * _COOLED):
+        for seed, start in enumerate((*self._in_order(), *together, *[None] * _COOLED), 1):
             if start is None and best > _FAR:
                 break
             on = list(start or kept)
             if start is None:
                 self._build(built)
-                self._anneal(on, draw)
-            over = self._improved(on)
+            over = self._divided(on, _STEPS if start is None and self.together else 0, seed)
             if over <= best:
                 best, kept, built = over, on, list(self.built)
             if over <= 0:
@@ -136,25 +143,24 @@ class _Divider:
             self._add(self.needs[thing], ways[way], 1)
             self.built[piece] = way
 
-    def _anneal(self, on: list[int], draw: Random) -> None:
-        """Moves by chance, of which those for the worse are taken back more and more often.
-
-        On full dies a task can mostly go only where another one leaves, and a load where its ports go too.
-        """
-        self._count(on)
-        cost, heat, cooling = self._cost(), _HOT, (_COLD / _HOT) ** (1 / _STEPS)
-        for _ in range(_STEPS):
-            heat *= cooling
-            if self.pieces and draw.random() < _REBUILT:
-                cost = self._rebuilt(on, int(draw.random() * len(self.pieces)), cost)
-                continue
-            unit, die = self.together[int(draw.random() * len(self.together))], int(draw.random() * self.dies)
-            left = [(thing, on[thing]) for thing in unit if on[thing] != die]
-            self._move(on, [(thing, die) for thing, _ in left])
-            if (after := self._cost()) <= cost or draw.random() < exp((cost - after) / heat):
-                cost = after
-            else:
-                self._move(on, left)
+    def _divided(self, on: list[int], steps: int, seed: int) -> float:
+        """What limits are exceeded by, with `on`, what things need and what pieces are built of as they are then."""
+        fixed = (*self.tables, [self.dies, len(self.links), len(self.limits[0]), steps, seed])
+        used, wires = [0.0] * sum(map(len, self.limits)), [0.0] * len(self.links)
+        needs, was = list(chain.from_iterable(self.needs)), [0] * max(map(len, self.together), default=0)
+        moves = steps * sum(map(len, self.together)) // max(1, len(self.together))
+        if not DIVIDED.pays(max(moves, len(self.together) * self.dies)):
+            over = divided(on, self.built, needs, used, wires, was, *fixed)
+        else:
+            places, ways, own = (np.array(part, np.int64) for part in (on, self.built, was))
+            amounts, there, between = (np.array(part, np.float64) for part in (needs, used, wires))
+            of = (np.float64, np.float64, *[np.int64] * 8, np.float64, np.int64)
+            tables = [np.array(part, kind) for part, kind in zip(fixed, of, strict=True)]
+            over = DIVIDED.function()(places, ways, amounts, there, between, own, *tables)
+            on[:], self.built, needs = places.tolist(), ways.tolist(), amounts.tolist()
+        size = len(self.limits[0])
+        self.needs = [needs[place : place + size] for place in range(0, len(needs), size)]
+        return over
 
     def _in_order(self) -> Iterator[list[int]]:
         """Tasks stand in the order of the data: one after the other until a die has its part of them."""
@@ -168,83 +174,6 @@ class _Divider:
                 passed += size
             yield on
 
-    def _improved(self, on: list[int]) -> float:
-        self._count(on)
-        cost = self._cost()
-        while self._over() > 0:
-            before = cost
-            for unit, die in product(self.together, range(self.dies)):
-                if any(on[thing] != die for thing in unit):
-                    cost = self._moved(on, unit, die, cost)
-            for piece in range(len(self.pieces)):
-                cost = self._rebuilt(on, piece, cost)
-            if cost >= before - 1e-9:
-                break
-        return self._over()
-
-    def _count(self, on: Sequence[int]) -> None:
-        self.used = [[0.0] * len(limits) for limits in self.limits]
-        self.wires = [0] * len(self.links)
-        for thing, die in enumerate(on):
-            self._add(self.used[die], self.needs[thing], 1)
-            for other, bits in self.joined[thing]:
-                if other > thing:
-                    for link in self.crossed[die][on[other]]:
-                        self.wires[link] += bits
-
-    def _over(self) -> float:
-        over = sum(
-            max(0.0, w / most - 1) if most else _LACKING * w for w, most in zip(self.wires, self.links, strict=True)
-        )
-        for used, limits in zip(self.used, self.limits, strict=True):
-            for amount, limit in zip(used, limits, strict=True):
-                if amount > limit:
-                    over += amount / limit - 1 if limit else _LACKING
-        return over
-
-    def _cost(self) -> float:
-        return self._over() + _A_WIRE * sum(w / max(most, 1) for w, most in zip(self.wires, self.links, strict=True))
-
-    def _moved(self, on: list[int], unit: tuple[int, ...], die: int, cost: float) -> float:
-        """With these on another die, if that is better."""
-        left = [(thing, on[thing]) for thing in unit if on[thing] != die]
-        self._move(on, [(thing, die) for thing, _ in left])
-        after = self._cost()
-        if after < cost - 1e-12:
-            return after
-        self._move(on, left)
-        return cost
-
-    def _move(self, on: list[int], moves: Sequence[tuple[int, int]]) -> None:
-        for thing, die in moves:
-            here, need = on[thing], self.needs[thing]
-            self._add(self.used[here], need, -1)
-            self._add(self.used[die], need, 1)
-            for other, bits in self.joined[thing]:
-                for link in self.crossed[here][on[other]]:
-                    self.wires[link] -= bits
-                for link in self.crossed[die][on[other]]:
-                    self.wires[link] += bits
-            on[thing] = die
-
-    def _rebuilt(self, on: Sequence[int], piece: int, cost: float) -> float:
-        """With memories built of something else, if that is better."""
-        thing, ways = self.pieces[piece]
-        used, need = self.used[on[thing]], self.needs[thing]
-        for way in range(len(ways)):
-            if way == (before := self.built[piece]):
-                continue
-            for amounts in (used, need):
-                self._add(amounts, ways[before], -1)
-                self._add(amounts, ways[way], 1)
-            if (after := self._cost()) < cost - 1e-12:
-                self.built[piece], cost = way, after
-                continue
-            for amounts in (used, need):
-                self._add(amounts, ways[way], -1)
-                self._add(amounts, ways[before], 1)
-        return cost
-
     @staticmethod
     def _add(amounts: list[float], more: Sequence[float], times: int) -> None:
         for place, amount in enumerate(more):
@@ -255,3 +184,8 @@ def _parts(one: LargeMemories) -> list[tuple[tuple[MemoryUse, ...], ...]]:
     """Memories that are alike, in a few parts."""
     parts = min(_PIECES, len(one.ways))
     return [one.ways[part::parts] for part in range(parts)]
+
+
+def _starts(parts: Sequence[Sequence[object]]) -> list[int]:
+    """Where each of these begins if they lie one behind the other, and where the last one ends."""
+    return list(accumulate(map(len, parts), initial=0))

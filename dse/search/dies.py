@@ -5,19 +5,23 @@ The limits of the chip know no dies, and the fastest design fills the chip: with
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.memory import stored_items
 from penstock.dse.partition import divide, large_memories, placement_graph, site_of
-from penstock.dse.space.fitted import FAVOUR
-from penstock.dse.space.tiling import Choices
+from penstock.dse.space.external import PREFETCH
+from penstock.dse.space.fitted import FAVOUR, SHARE, WALK
+from penstock.dse.space.tiling import Choices, Params
 
-_MOST_EASED, _LITTLE_SLOWER = 12, 1.05
-"""Kernels that are favoured less, and how many times as long a run may take with that."""
+_MOST_EASED, _ROUNDS, _LITTLE_SLOWER, _ALMOST = 12, 2, 1.05, 0.1
+"""Kernels that are changed, how often all are tried, how many times as long a run may take with that, and by which part
+limits may be exceeded where other walks are worth a look."""
 
 
 @dataclass(frozen=True)
@@ -35,23 +39,61 @@ class DiesHold:
         return self._excess[meaning]
 
     def eased(self, best: Evaluation, choices: Choices) -> Evaluation | None:
-        """With some kernels favoured least, the largest first, as far as dies and links are exceeded by less with that.
+        """With some kernels favoured least, the largest first, loads that run less far ahead, or less of all limits, as
+        far as dies and links are exceeded by less with that; where little is missing, with other walks, too: tokens
+        between dies are narrower with some.
 
         None where they are exceeded still, or it takes notably longer.
         """
         found, most = best, best.values[0] * _LITTLE_SLOWER
-        leading = sorted(self.evaluator.space.fitting.leading, key=lambda op: -op.work)
-        names = [name for op in leading[:_MOST_EASED] if (name := f"{FAVOUR}.{op.layer}") in choices]
-        for name in names:
+        for _ in range(_ROUNDS):
+            before = found
+            found = self._with_less(found, self._less(found.params, choices), most)
+            if 0 < self.excess(found) <= _ALMOST:
+                found = self._with_less(found, self._walked(choices), most)
+            if found is before or self.excess(found) <= 0:
+                break
+        return found if self.excess(found) <= 0 else None
+
+    def _with_less(self, found: Evaluation, ways: Iterable[Params], most: float) -> Evaluation:
+        """What exceeds limits of dies by less, one way after the other, and takes no longer than that."""
+        for way in ways:
             if self.excess(found) <= 0:
                 break
+            params = {**found.params, **way}
             try:
-                other = self.evaluator.assume({**found.params, name: choices[name][0]})
+                if self.evaluator.outlook(params).values[0] > most:
+                    continue
+                other = self.evaluator.assume(params)
             except PenstockError:  # it cannot be laid out
                 continue
             if other.feasible and other.values[0] <= most and self.excess(other) < self.excess(found):
                 found = other
-        return found if self.excess(found) <= 0 else None
+        return found
+
+    def _walked(self, choices: Choices) -> Iterator[Params]:
+        """Each of the largest kernels with every other walk."""
+        for op in self._largest:
+            name = f"{WALK}.{op.layer}"
+            yield from ({name: walk} for walk in choices.get(name, ()))
+
+    @cached_property
+    def _largest(self) -> list[TensorOp]:
+        return sorted(self.evaluator.space.fitting.leading, key=lambda op: -op.work)[:_MOST_EASED]
+
+    def _less(self, params: Params, choices: Choices) -> Iterator[Params]:
+        """What dies may hold more easily. Of kernels that do equal work with what they read together, one alone would
+        only wait for the others."""
+        alike: dict[Hashable, Params] = {}
+        for op in self._largest:
+            if (name := f"{FAVOUR}.{op.layer}") in choices:
+                made = frozenset(op.inputs).intersection(self.evaluator.space.graph.makers)
+                alike[op.work, made] = {**alike.get((op.work, made), {}), name: choices[name][0]}
+        yield from alike.values()
+        for name in (PREFETCH, SHARE):
+            values = choices.get(name, ())
+            if params.get(name) in values[1:]:
+                yield {name: values[values.index(params[name]) - 1]}
 
     def _divided(self, one: Evaluation) -> float:
         library, platform = self.evaluator.assembler.library, self.evaluator.platform

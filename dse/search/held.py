@@ -1,8 +1,9 @@
 """Where the dies do not hold the best of a search by far: what is fastest of that which they hold.
 
 The fastest design of a chip fills it, and has all its weights come through all banks. Between dies there are wires for
-what the banks bring once, not for each tensor anew. What the dies hold has tensors in half of the banks, so that two
-kernels share what memory brings, each with half of the lanes: seldom a step from the best, so it is searched for anew.
+what the banks bring once, not for each tensor anew. What the dies hold has tensors in fewer banks, so that two kernels
+share what memory brings, each with half of the lanes: all tensors in half of them, or each in as few as it takes words.
+Both are seldom a step from the best, so they are searched for anew.
 """
 
 from __future__ import annotations
@@ -13,26 +14,48 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.search.descent import descend
 from penstock.dse.search.dies import DiesHold
-from penstock.dse.space.external import STRIPES
+from penstock.dse.search.second import SecondProcess
+from penstock.dse.space.external import FEW_BANKS, STRIPES
 from penstock.dse.space.fitted import SHARE
 from penstock.dse.space.tiling import Choices
 
 NEARLY = 0.6
 """By so much limits may be exceeded where a few kernels with fewer lanes may be enough."""
 _SHARES = (85, 70)
+_AS_FAST = 1.1
+"""So many times what the chip as a whole would take is near enough that nothing else is searched for."""
+_FAR = 1.6
+"""By so much they may be where the search was for what the dies hold: two of three large tensors go elsewhere then."""
 _MOST_DIVIDED, _MOST_HELD, _MOST_EASED = 16, 2, 2
-"""Designs that are divided after each search, until so many are held; and those that are made smaller where none is."""
+"""Designs that are divided after each search, those that are kept if the dies hold them, and those that are made
+smaller, of what would be faster."""
 
 
-def held(evaluator: Evaluator, choices: Choices, best: Evaluation, dies: DiesHold) -> list[Evaluation]:
+def held(
+    evaluator: Evaluator, choices: Choices, best: Evaluation, dies: DiesHold, second: SecondProcess | None = None
+) -> list[Evaluation]:
     """A few designs, the best first; none where no tensors come through banks, or the dies hold none that is tried."""
     if STRIPES not in best.params or STRIPES not in choices:
         return []
-    banks = min(int(best.params[STRIPES]), int(choices[STRIPES][-1]) // 2)
+    most = int(best.params[STRIPES])
+    half, kept = min(most, int(choices[STRIPES][-1]) // 2), list[Evaluation]()
+    ways: tuple[Choices, ...] = ({STRIPES: (most,), FEW_BANKS: (True,)}, {STRIPES: (half,)})
+    for way in (way for way in ways if all(value in choices.get(name, ()) for name, (value,) in way.items())):
+        if kept and kept[0].values[0] <= best.values[0] * _AS_FAST:
+            break
+        kept += _with_less(evaluator, {**choices, **way}, dies, second)
+        kept.sort(key=lambda one: one.values)
+    return kept
+
+
+def _with_less(
+    evaluator: Evaluator, choices: Choices, dies: DiesHold, second: SecondProcess | None
+) -> list[Evaluation]:
+    """What the dies hold of a search within less than all limits."""
     for share in _SHARES:
-        if banks not in choices[STRIPES] or share not in choices.get(SHARE, ()):
+        if share not in choices.get(SHARE, ()):
             continue
-        found = descend(evaluator, {**choices, STRIPES: (banks,), SHARE: (share,)})
+        found = descend(evaluator, {**choices, SHARE: (share,)}, second=second)
         if found is not None and (kept := _of(found.timed, evaluator, choices, dies)):
             return kept
     return []
@@ -44,13 +67,11 @@ def _of(timed: Iterable[Evaluation], evaluator: Evaluator, choices: Choices, die
     for one in timed:
         if one.feasible:
             kinds.setdefault(evaluator.meaning(one.design), one)
-    first, found = list(kinds.values())[:_MOST_DIVIDED], list[Evaluation]()
-    for one in first:
-        if dies.excess(one) <= 0:
-            found.append(one)
-        if len(found) == _MOST_HELD:
-            break
-    if found:
-        return found
-    nearly = [one for one in first if dies.excess(one) <= NEARLY][:_MOST_EASED]
-    return [smaller for one in nearly if (smaller := dies.eased(one, choices)) is not None]
+    first = list(kinds.values())[:_MOST_DIVIDED]
+    found = [one for one in first if dies.excess(one) <= 0][:_MOST_HELD]
+    nearly = [one for one in first if not found or one.values < found[0].values]
+    for one in [one for one in nearly if 0 < dies.excess(one) <= _FAR][:_MOST_EASED]:
+        smaller = dies.eased(one, choices)
+        if smaller is not None and (not found or smaller.values < found[0].values):
+            return [smaller, *found]
+    return found

@@ -111,7 +111,7 @@ def starting_settings(
         smaller, more = _smaller(evaluator, best, choices)
         fastest = min([best, *smaller[:1]], key=lambda one: rank_of(evaluator.assume(one)))
         dies = DiesHold(evaluator)
-        divisible = _divisible(evaluator, fastest, choices, dies)
+        divisible = _divisible(evaluator, fastest, choices, dies, second)
         turned = _turned_less(evaluator, (divisible or [fastest])[0], choices, dies, second)
         otherwise = waiting_otherwise(found.timed, found.best) if evaluator.goal.weighs_frames else []
         settings += [fastest, *turned, *divisible, best, *otherwise, *smaller]
@@ -183,7 +183,7 @@ def _turned_less(
 
 
 def _divisible(
-    evaluator: Evaluator, best: dict[str, Value], choices: Choices, dies: DiesHold
+    evaluator: Evaluator, best: dict[str, Value], choices: Choices, dies: DiesHold, second: SecondProcess | None
 ) -> list[dict[str, Value]]:
     """Where the best finds no place on the dies, the best of its kind that does: limits of the chip know no dies.
 
@@ -203,9 +203,8 @@ def _divisible(
         eased = dies.eased(first, choices) if dies.excess(first) <= NEARLY else None
         if eased is not None and _finds_a_place(evaluator, eased.params):
             return [dict(eased.params)]
-        near = next(
-            (one for one in held(evaluator, choices, first, dies) if _finds_a_place(evaluator, one.params)), None
-        )
+        others = held(evaluator, choices, first, dies, second)
+        near = next((one for one in others if _finds_a_place(evaluator, one.params)), None)
     elif evaluator.may_use == evaluator.platform.limits or _finds_a_place(evaluator, best):
         return []  # the division knows the platform's limits, and none that a user gave
     relatives = _relatives(evaluator, best, choices, near)

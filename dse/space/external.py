@@ -10,10 +10,10 @@ from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.design import PREFETCH_BITS, Design, WeightStore
 from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.platforms import Platform
-from penstock.dse.space.options import TilingOptions
+from penstock.dse.space.options import TilingOptions, widest_port
 from penstock.dse.space.reloading import reload_choices, reloaded
 
-STRIPES, PREFETCH = "stripes", "prefetch_kib"
+STRIPES, FEW_BANKS, PREFETCH = "stripes", "few_banks", "prefetch_kib"
 _BITS_PER_KIB = 8 * 1024
 _QUICKLY_BROUGHT = 1 << 15
 """Words of one port that inputs may have altogether until more ports are worth a thought."""
@@ -22,7 +22,7 @@ _AHEAD = (0, PREFETCH_BITS // _BITS_PER_KIB, 128, 256, 512, 1024, 2048, 4096, 81
 
 
 def external_choices(
-    graph: Graph, platform: Platform, weights: WeightStore, options: TilingOptions
+    graph: Graph, platform: Platform, weights: WeightStore, options: TilingOptions, clock_mhz: float
 ) -> dict[str, tuple[int, ...]]:
     """Parameters where much is streamed from a memory that has several banks, and whether inputs come once more.
 
@@ -35,7 +35,9 @@ def external_choices(
     few = sum(tensor_bits(value) for value in inputs) <= _QUICKLY_BROUGHT * memory.port_bits
     if weights != "stream" and few and fit_on_chip(inputs, platform):
         return again
-    return {STRIPES: tuple([1 << n for n in range(memory.ports.bit_length())]), PREFETCH: _AHEAD, **again}
+    slow = memory.port_bits_a_cycle(clock_mhz) < widest_port(platform, clock_mhz)
+    few_banks = {FEW_BANKS: (False, True)} if slow else {}
+    return {STRIPES: tuple([1 << n for n in range(memory.ports.bit_length())]), **few_banks, PREFETCH: _AHEAD, **again}
 
 
 def external_defaults(choices: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
@@ -48,4 +50,9 @@ def with_external(design: Design, settings: Mapping[str, int | str | bool], grap
     design = reloaded(design, settings, graph)
     if STRIPES not in settings:
         return design
-    return replace(design, stripes=int(settings[STRIPES]), prefetch_bits=int(settings[PREFETCH]) * _BITS_PER_KIB)
+    return replace(
+        design,
+        stripes=int(settings[STRIPES]),
+        few_banks=bool(settings.get(FEW_BANKS, False)) and int(settings[STRIPES]) > 1,
+        prefetch_bits=int(settings[PREFETCH]) * _BITS_PER_KIB,
+    )

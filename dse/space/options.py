@@ -8,7 +8,7 @@ from math import ceil
 
 from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.design import WIDEST_PORT, KernelDesign, WeightStore
-from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform, Resources
+from penstock.compiler.platforms import Platform, Resources
 from penstock.dse.lanes.steps import powers_of_two
 from penstock.dse.lanes.stores import Stores
 from penstock.dse.space.aligned_by import AlignedBy
@@ -51,5 +51,4 @@ def widest_port(platform: Platform, clock_mhz: float) -> int:
     memory = platform.fastest_memory
     if memory is None:
         return _USUAL_PORT
-    sustained = memory.port_gb_s * MEMORY_EFFICIENCY * 8000 / clock_mhz
-    return min(WIDEST_PORT, powers_of_two(_NARROWEST_PORT, ceil(sustained))[-1])
+    return min(WIDEST_PORT, powers_of_two(_NARROWEST_PORT, ceil(memory.port_bits_a_cycle(clock_mhz)))[-1])

@@ -345,7 +345,7 @@ class TilingSpace:
 
     @cached_property
     def _external(self) -> Mapping[str, tuple[int, ...]]:
-        return external_choices(self.graph, self.platform, self.weights, self.options)
+        return external_choices(self.graph, self.platform, self.weights, self.options, self.clock_mhz)
 
     @cached_property
     def _of_paced(self) -> Mapping[str, tuple[Value, ...]]:

@@ -32,9 +32,9 @@ from tests.compiler.graphs import Case, GraphSpec, Step, build_graph, turned
 PLATFORM, CLOCK = "u55c", 250.0
 
 
-def two_layers(stripes: int) -> tuple[Program, Design]:
-    """Weights of 64 x 64 bytes, of which both layers take a row of 64 a cycle; a port brings 16."""
-    program = build_network("int8", None, 64, (Dense(64, False, False), Dense(64, False, False)), seed=1)
+def two_layers(stripes: int, size: int = 64, port_bits: int = 128) -> tuple[Program, Design]:
+    """Weights of `size` x `size` bytes, of which both layers take a row a cycle; a port brings 16 of them."""
+    program = build_network("int8", None, size, (Dense(size, False, False), Dense(size, False, False)), seed=1)
     graph = read_graph(program.module)
     evaluator = Evaluator.create(program, PLATFORM)
     design = evaluator.space.design(evaluator.space.default_params())
@@ -42,13 +42,13 @@ def two_layers(stripes: int) -> tuple[Program, Design]:
         op.layer: replace(
             design.kernels[op.layer],
             tile=op.trips,
-            unroll=tuple(64 if d in op.reductions else 1 for d in range(len(op.trips))),
+            unroll=tuple(size if d in op.reductions else 1 for d in range(len(op.trips))),
             order=tuple(range(len(op.trips))),
             weights="stream",
         )
         for op in graph.operations
     }
-    return program, Design(PLATFORM, CLOCK, kernels, port_bits=128, stripes=stripes)
+    return program, Design(PLATFORM, CLOCK, kernels, port_bits=port_bits, stripes=stripes)
 
 
 def lowered(stripes: int) -> Lowered:
@@ -75,6 +75,25 @@ def test_weights_come_through_as_many_ports_as_their_reader_asks_for() -> None:
     names = [name.data for name in found.top.argument_names]
     assert [name for name in names if name.startswith("fc0.weight")] == [f"fc0.weight#{i}" for i in range(4)]
     assert all(comparison.equal for comparison in verify_levels(found, make_inputs(found, random_sets=1)))
+
+
+@pytest.mark.parametrize(("few", "banks"), [(False, 8), (True, 4)])
+def test_weights_may_come_through_as_many_ports_as_their_reader_takes_words(few: bool, banks: int) -> None:
+    """A row is four words of a port, and a bank sustains 391 of the 512 bits of a word in a cycle."""
+    program, design = two_layers(32, 256, 512)
+    found = lower(program, replace(design, few_banks=few))
+    names = [name.data for name in found.top.argument_names]
+    assert [name for name in names if name.startswith("fc0.weight")] == [f"fc0.weight#{i}" for i in range(banks)]
+    assert all(comparison.equal for comparison in verify_levels(found, make_inputs(found, random_sets=1)))
+    document = replace(design, few_banks=few).to_json()
+    assert Design.from_json(document).few_banks is few
+    assert ("few_banks" in document) is few, "records of before are the same"
+
+
+def test_few_banks_is_one_of_two() -> None:
+    document = {**two_layers(1)[1].to_json(), "few_banks": "some"}
+    with pytest.raises(PenstockError, match="neither true nor false"):
+        Design.from_json(document)
 
 
 def test_a_port_belongs_to_one_task_and_serves_one_layer_after_the_other() -> None:

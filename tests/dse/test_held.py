@@ -10,7 +10,7 @@ from penstock.dse.search import descent, start
 from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.held import held
 from penstock.dse.search.start import starting_settings
-from penstock.dse.space.external import STRIPES
+from penstock.dse.space.external import FEW_BANKS, STRIPES
 from penstock.dse.space.fitted import SHARE
 from penstock.dse.space.tiling import Params, TilingOptions
 from tests.compiler.designs import Dense, build_network
@@ -23,6 +23,13 @@ class FewWires(DiesHold):
 
     def excess(self, one: Evaluation) -> float:
         return float(one.design.stripes > MOST_BANKS or int(one.params[SHARE]) > 90)
+
+
+class WiresForWords(DiesHold):
+    """Dies whose wires pass the words of all kernels, and no more banks for one of them than it takes words."""
+
+    def excess(self, one: Evaluation) -> float:
+        return float(not one.design.few_banks)
 
 
 class NoWires(DiesHold):
@@ -55,6 +62,22 @@ def test_what_is_searched_for_has_fewer_banks_and_takes_less(evaluator: Evaluato
     assert found[0].values <= plain.values, "walks and lanes are those that suit it"
 
 
+def test_tensors_may_each_lie_in_fewer_of_all_banks(evaluator: Evaluator) -> None:
+    found = held(evaluator, evaluator.space.choices, widest(evaluator), WiresForWords(evaluator))
+    assert found
+    for one in found:
+        assert (one.feasible, one.design.few_banks, one.design.stripes) == (True, True, 32)
+        everywhere = evaluator.assume({**one.params, FEW_BANKS: False})
+        assert banks_of(evaluator, one) < banks_of(evaluator, everywhere)
+    fixed = {**evaluator.space.choices, FEW_BANKS: (False,)}
+    assert held(evaluator, fixed, widest(evaluator), WiresForWords(evaluator)) == []
+
+
+def banks_of(evaluator: Evaluator, one: Evaluation) -> int:
+    """Of all tensors together."""
+    return sum("__stripe" in name for name in evaluator.assembler.network(one.design).channels)
+
+
 def test_nothing_is_found_where_nothing_is_held_or_the_user_wants_all_banks(evaluator: Evaluator) -> None:
     choices, best = evaluator.space.choices, widest(evaluator)
     assert held(evaluator, choices, best, NoWires(evaluator)) == []
@@ -73,4 +96,6 @@ def test_a_search_tries_it_where_its_best_is_not_held(evaluator: Evaluator, monk
     settings, _ = starting_settings(evaluator)
     assert asked
     assert FewWires(evaluator).excess(evaluator.assume(asked[0])) <= 0
-    assert dict(asked[0]) in settings
+    chosen = evaluator.assume(asked[-1])  # the held one, or what has been found to be better
+    assert chosen.values <= evaluator.assume(asked[0]).values
+    assert chosen.design.digest() in [evaluator.assume(params).design.digest() for params in settings]
