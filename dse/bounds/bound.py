@@ -93,9 +93,10 @@ class GoalBounds:
         self.evaluator = evaluator
         self.graph, self.library = evaluator.space.graph, evaluator.assembler.library
         self.limits = evaluator.may_use.as_dict()
-        self.bodies: dict[str, LeastBody] = {op.layer: body_of(op, self.library, self.graph) for op in self.graph.operations}
+        operations, library = self.graph.operations, self.library
+        self.bodies: dict[str, LeastBody] = {op.layer: body_of(op, library, self.graph) for op in operations}
         arrays = evaluator.platform.has_array_arguments
-        self.loads = Loads(self.graph, self.bodies, self.library, arrays, self.limits)
+        self.loads = Loads(self.graph, self.bodies, library, arrays, self.limits)
         self.chains: Chains = chains_of(self.graph, self.bodies, self.loads)
         self.sizes = sizes_of(evaluator.space)
         self.kernels = [*self._kernels()]
@@ -263,7 +264,8 @@ class GoalBounds:
             cycles_a_bit = self.evaluator.clock_mhz / (8e3 * memory.sustained_gb_s)
             found[MEMORY] = ceil(sum(tensor_bits(value) for value, _ in tensors) * cycles_a_bit)
             if around and later:  # whichever comes last, something is done with it
-                coming = min(map(self.loads, later)) + ceil(sum(map(tensor_bits, later)) * cycles_a_bit) + min(later.values())
+                passing = ceil(sum(map(tensor_bits, later)) * cycles_a_bit)
+                coming = min(map(self.loads, later)) + passing + min(later.values())
                 found[MEMORY] = max(found[MEMORY], coming)
         return found
 

@@ -12,6 +12,7 @@ from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.dse.bounds.operators import LeastBody, weighed
+from penstock.dse.bounds.overlap import COUNTED
 
 _READ = 1
 """What is written in one cycle is read in a later one."""
@@ -31,7 +32,7 @@ class Loads:
     def __call__(self, value: SSAValue) -> int:
         """Of an input, in cycles.
 
-        A memory answers in a later stage, and where that is too late in it for a token to leave, one leaves in the next.
+        A memory answers in a later stage; where that is too late in it for a token to leave, one leaves in the next.
         An array of one word is registers, which answer at once; but all of it is one token then.
         """
         memory, rules = self.library.memory, self.library.chains
@@ -48,5 +49,6 @@ class Loads:
 
     def _most_lanes(self, op: TensorOp) -> float:
         """That it could have by itself; less than one does not count."""
-        costs = max(weighed(self.bodies[op.layer].needed, {name: 1 / max(self.limits[name], 1)}) for name in ("dsp", "lut"))
+        needed = self.bodies[op.layer].needed
+        costs = max(weighed(needed, {name: 1 / max(self.limits[name], 1)}) for name in COUNTED)
         return max(2 / costs, 1) if costs else inf

@@ -61,7 +61,8 @@ def body_of(op: TensorOp, library: OperatorLibrary, graph: Graph) -> LeastBody:
     arguments = dict(zip(block.args[: len(op.inputs)], op.inputs, strict=True))
     slowest: dict[SSAValue, int] = dict.fromkeys(arguments, 0)
     # since when nothing but what fits within its stage has been done to what a token brought
-    fresh = {argument: 0 for argument, value in arguments.items() if library.chains and not graph.is_param(value)}
+    streamed = [argument for argument, value in arguments.items() if library.chains and not graph.is_param(value)]
+    fresh: dict[SSAValue, int] = dict.fromkeys(streamed, 0)
     again = added = 0
     for inner in block.ops:
         if not inner.results:

@@ -31,6 +31,8 @@ _MOST_BUNCHES = 240
 _ROUNDS, _ROUNDS_OF_FEW = 4, 8
 _FEW_KERNELS = 8
 """Whose programs are solved in tenths of a second."""
+_PARTS_OF_ONE = 4
+"""That what was picked is told apart into."""
 _MOST_WAYS = 800
 _RATIOS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.4, 2.0, 4.0)
 """How near to each other ways of a bunch are."""
@@ -230,7 +232,7 @@ class WholeLanes:
             bunches: list[NDArray[np.int64]] = []
             for number, bunch in enumerate(self.places[layer]):
                 split = number in numbers and len(bunch) > 1
-                bunches += _halves(self.ways[layer], bunch) if split else [bunch]
+                bunches += _apart(self.ways[layer], bunch) if split else [bunch]
                 new |= split
             self.places[layer] = bunches
         return new
@@ -310,6 +312,14 @@ def _near_ones(ways: Ways, most: int) -> list[NDArray[np.int64]]:
         return []
     order = np.lexsort((ways[:, LANES], ways[:, ITERATIONS]))
     return [bunch for bunch in np.array_split(order, min(most, len(order))) if len(bunch)]
+
+
+def _apart(ways: Ways, bunch: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """A few bunches of one: each time the largest is halved."""
+    found = [bunch]
+    while len(found) < _PARTS_OF_ONE and len(largest := max(found, key=len)) > 1:
+        found = [one for one in found if one is not largest] + _halves(ways, largest)
+    return iter(found)
 
 
 def _halves(ways: Ways, bunch: NDArray[np.int64]) -> list[NDArray[np.int64]]:

@@ -256,6 +256,35 @@ def test_no_kernel_of_a_design_is_through_sooner_than_its_ways_say(seed: int) ->
     assert slow or all(body_of(op, library, space.graph).again < 2 for op in space.graph.operations)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_no_pipeline_begins_or_ends_sooner_than_tokens_and_operators_say(seed: int) -> None:
+    """Of random settings: when each kernel reads first, and how many stages pass from there to a result."""
+    evaluator = Evaluator.create(network(seed), PLATFORMS[seed % len(PLATFORMS)])
+    bounds, space, read = GoalBounds(evaluator), evaluator.space, evaluator.assembler.library.read_stage
+    places, near = Places(space.choices, space.conditions), 0
+    for row in places.at_random(60, np.random.default_rng(seed)).tolist():
+        design = space.design(places.params(tuple(row)))
+        tasks = {task.layer: task for task in evaluator.evaluate_design(design).figures.tasks}
+        for op in space.graph.operations:
+            task, body, kernel = tasks[op.layer], bounds.bodies[op.layer], design.kernels[op.layer]
+            terms = prod(kernel.unroll[d] for d in op.reductions)
+            in_steps = terms < prod(op.trips[d] for d in op.reductions)
+            trees = body.added * max((terms - 1).bit_length() + in_steps - 1, 0)
+            assert task.start + read >= bounds.chains.before[op.layer], (op.layer, design)
+            assert task.depth >= 1 + read + body.one_term + trees, (op.layer, design)
+            near += task.depth <= 3 + read + body.one_term + trees
+    assert near, "some have hardly any stages besides"
+
+
+def test_an_array_that_may_be_one_word_is_there_at_once_and_others_take_a_memory_to_answer() -> None:
+    """Of 2 and of 300 elements, of which 10 DSPs never take all at once; a token leaves the stage after the word."""
+    for inputs, cycles in ((2, 1), (300, 3)):
+        free = Evaluator.create(build_network("float32", 1, inputs, (Dense(3, False, False),), seed=0), "xcu280")
+        bounds = GoalBounds(replace(free, goal=Goal.of([], ["dsp<=10"]).on(free.platform)))
+        first = next(op.layer for op in bounds.graph.operations if op.reductions)
+        assert bounds.chains.before[first] == cycles
+
+
 def test_ways_of_a_large_nest_are_few_and_stand_below_all_that_they_stand_for() -> None:
     trips = (96, 120, 90)
     kept = ways_of(_sum_of(trips), tuple((trip,) for trip in trips), [(1, 1, 90), (96, 1, 90)])
