@@ -46,6 +46,7 @@ def decomposition_table() -> DecompositionTable:
     table[aten._native_batch_norm_legit_no_training.default] = _batch_norm
     table[aten._softmax.default] = _softmax
     table[aten._safe_softmax.default] = _safe_softmax
+    table[aten.mv.default] = _matrix_by_vector
     table[aten.pow.Tensor_Scalar] = _power
     table[aten.reciprocal.default] = _reciprocal
     table[aten.mean.default] = _mean_of_all
@@ -137,6 +138,12 @@ def _softmax(x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor:
 def _safe_softmax(x: torch.Tensor, dim: int, dtype: torch.dtype | None = None) -> torch.Tensor:
     """A row that is masked whole gives zeros there and not-a-number here: masks leave something in every row."""
     return _softmax(x, dim, False)
+
+
+def _matrix_by_vector(x: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
+    """One contraction, as a product of matrices is; products and their sums apart would be two kernels, between which
+    as many tokens pass as the matrix has elements."""
+    return aten.squeeze.dim(aten.mm.default(x, aten.unsqueeze.default(vector, 1)), 1)
 
 
 def _power(x: torch.Tensor, exponent: float) -> Any:

@@ -18,6 +18,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import RESOURCE_NAMES
 from penstock.dse.bounds.chains import Chains, after_value, chains_of
 from penstock.dse.bounds.lanes import FewestLanes, fewest_lanes, sizes_of
+from penstock.dse.bounds.loads import Loads
 from penstock.dse.bounds.needs import IndexCounts, Needs, needs_of, share_of
 from penstock.dse.bounds.operators import LeastBody, Needed, body_of, weighed
 from penstock.dse.bounds.overlap import Overlap, Working
@@ -92,18 +93,14 @@ class GoalBounds:
         self.evaluator = evaluator
         self.graph, self.library = evaluator.space.graph, evaluator.assembler.library
         self.limits = evaluator.may_use.as_dict()
-        self.bodies: dict[str, LeastBody] = {op.layer: body_of(op, self.library) for op in self.graph.operations}
-        self.chains: Chains = chains_of(self.graph, self.bodies, self._loading)
+        operations, library = self.graph.operations, self.library
+        self.bodies: dict[str, LeastBody] = {op.layer: body_of(op, library, self.graph) for op in operations}
+        arrays = evaluator.platform.has_array_arguments
+        self.loads = Loads(self.graph, self.bodies, library, arrays, self.limits)
+        self.chains: Chains = chains_of(self.graph, self.bodies, self.loads)
         self.sizes = sizes_of(evaluator.space)
         self.kernels = [*self._kernels()]
         self.prices = [*self._prices()]
-
-    @property
-    def _loading(self) -> int:
-        """Cycles until a word can be read that a load has taken from where inputs lie, and sent on."""
-        memory = self.library.memory
-        arrays = self.evaluator.platform.has_array_arguments
-        return 1 + (memory.load_latency if arrays else memory.external_load_latency)
 
     def _kernels(self) -> Iterator[_Kernel]:
         space = self.evaluator.space
@@ -233,9 +230,9 @@ class GoalBounds:
                 ways = np.array([[one.lanes.lanes[0], one.lanes.iterations[0], 0, *done]], np.int64)
             else:
                 most = (self._most_lanes(one), least * FAR)
-                ways = ways_of(op, self.sizes[op.layer], wanted, *most, body.adding, keeping)
+                ways = ways_of(op, self.sizes[op.layer], wanted, *most, body.again, keeping)
             columns = {loops: PARTS + n for n, loops in enumerate(wanted)}
-            unrolled.append(Unrolled(op.layer, ways, columns, one.needed, body.adding))
+            unrolled.append(Unrolled(op.layer, ways, columns, one.needed, body.added))
         return WholeLanes(unrolled, self.chains, needs, self.limits, least, overlap).shortest()
 
     def _most_lanes(self, kernel: _Kernel) -> float:
@@ -257,7 +254,7 @@ class GoalBounds:
         for value, comes_in in tensors:
             words = ceil(tensor_bits(value) / (space.port_bits * (int(most) if comes_in else 1)))
             if around and comes_in:
-                words += self._loading + later[value]
+                words += self.loads(value) + later[value]
             elif around and (maker := self.graph.makers.get(value)) is not None:
                 words += self.chains.first[maker.layer] + 1
             ports = max(ports, words)
@@ -267,7 +264,8 @@ class GoalBounds:
             cycles_a_bit = self.evaluator.clock_mhz / (8e3 * memory.sustained_gb_s)
             found[MEMORY] = ceil(sum(tensor_bits(value) for value, _ in tensors) * cycles_a_bit)
             if around and later:  # whichever comes last, something is done with it
-                coming = self._loading + ceil(sum(map(tensor_bits, later)) * cycles_a_bit) + min(later.values())
+                passing = ceil(sum(map(tensor_bits, later)) * cycles_a_bit)
+                coming = min(map(self.loads, later)) + passing + min(later.values())
                 found[MEMORY] = max(found[MEMORY], coming)
         return found
 

@@ -5,7 +5,7 @@ What is written in one cycle is read in a later one. Inputs come through loads, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
@@ -31,8 +31,8 @@ class Chains:
     longest: int
 
 
-def chains_of(graph: Graph, bodies: Mapping[str, LeastBody], loading: int) -> Chains:
-    """`loading` cycles pass before the first element of an input can be read."""
+def chains_of(graph: Graph, bodies: Mapping[str, LeastBody], loading: Callable[[SSAValue], int]) -> Chains:
+    """`loading` says how many cycles pass before the first element of an input can be read."""
     nodes: dict[SSAValue, Node] = {node.result: node for node in graph.nodes}
     before: dict[str, int] = {}
     first: dict[str, int] = {}
@@ -42,7 +42,7 @@ def chains_of(graph: Graph, bodies: Mapping[str, LeastBody], loading: int) -> Ch
         node = nodes.get(value)
         match node:
             case None:
-                return 0 if graph.is_param(value) else loading
+                return 0 if graph.is_param(value) else loading(value)
             case TensorOp():
                 return first[node.layer] + 1
             case Concat():  # it may be any of them

@@ -15,7 +15,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.analysis.pairs import LONGEST_CHAIN, narrow_product
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.platforms import Resources
@@ -45,22 +45,32 @@ class LeastBody:
     of their ways that counts."""
     whole_sum: int
     """From when the first of all terms may be there."""
-    adding: int
-    """Of one addition of its sums; none where nothing is summed."""
+    again: int
+    """Cycles of an addition until the next one to the same sum may begin; none where nothing is summed."""
+    added: int
+    """Stages of one addition of its sums: no fewer, since a tool forwards what goes around a loop sooner."""
 
 
-def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
+def body_of(op: TensorOp, library: OperatorLibrary, graph: Graph) -> LeastBody:
+    """What a token brings is there within the stage in which it is read, so an operator that fills its first stage
+    starts in the next one. What the chip keeps may be there before."""
     block = op.op.body.block
     bound, terms = set(bindable(op)), prod(op.trips[d] for d in op.reductions)
     combining, chained = _combining(op, block), library.knows("link") and narrow_product(block) is not None
     needed: list[Needed] = []
-    slowest: dict[SSAValue, int] = dict.fromkeys(block.args[: len(op.inputs)], 0)
-    adding = 0
+    arguments = dict(zip(block.args[: len(op.inputs)], op.inputs, strict=True))
+    slowest: dict[SSAValue, int] = dict.fromkeys(arguments, 0)
+    # since when nothing but what fits within its stage has been done to what a token brought
+    streamed = [argument for argument, value in arguments.items() if library.chains and not graph.is_param(value)]
+    fresh: dict[SSAValue, int] = dict.fromkeys(streamed, 0)
+    again = added = 0
     for inner in block.ops:
         if not inner.results:
             continue
         rows = _rows(inner, library, op, bound)
         passing = min((library.stages(row) for row, _ in rows), default=0)
+        begun = [fresh[operand] for operand in inner.operands if operand in fresh]
+        late = bool(rows) and all(library.fills(row) for row, _ in rows) and (inner is not combining or terms > 1)
         if rows and inner is not combining:
             shared = max(row.lanes for row, _ in rows)
             needed.append(Needed(Fraction(1, shared), tuple(area * (shared // row.lanes) for row, area in rows)))
@@ -68,21 +78,21 @@ def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
             # a tree of n terms has n - 1; the one that is left where nothing is kept in between may fall away
             sums = -(-terms // LONGEST_CHAIN) if chained else terms
             needed.append(Needed(Fraction(sums - 1, terms), tuple(area for _, area in rows)))
-            adding, passing = min(row.latency for row, _ in rows), 0
+            again, added, passing = min(row.latency for row, _ in rows), passing, 0
         result = inner.results[0]
         known = [slowest[operand] for operand in inner.operands if operand in slowest]
+        known += [begun_at + late for begun_at in begun]
         if known:
             slowest[result] = max(known) + passing
+        if begun and not passing and not late:
+            fresh[result] = max(begun)
     last = block.last_op
     assert last is not None
     given = last.operands[0]
-    once = adding if terms > 1 else 0
+    once, before = added if terms > 1 else 0, slowest.get(given, 0)
     return LeastBody(
-        tuple(needed),
-        slowest.get(given, 0) + once,
-        slowest.get(given, 0) + adding * ceil(log2(terms)),
-        once,
-    )
+        tuple(needed), before + once, before + added * ceil(log2(terms)), again if terms > 1 else 0, once
+    )  # fmt: skip
 
 
 def _combining(op: TensorOp, block: Block) -> Operation | None:

@@ -31,6 +31,8 @@ _MOST_BUNCHES = 240
 _ROUNDS, _ROUNDS_OF_FEW = 4, 8
 _FEW_KERNELS = 8
 """Whose programs are solved in tenths of a second."""
+_PARTS_OF_ONE = 4
+"""That what was picked is told apart into."""
 _MOST_WAYS = 800
 _RATIOS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.4, 2.0, 4.0)
 """How near to each other ways of a bunch are."""
@@ -46,14 +48,14 @@ LANES, ITERATIONS, TREE, PARTS = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class Unrolled:
-    """A kernel with all ways to unroll it. `adding` is what an addition of its sums takes."""
+    """A kernel with all ways to unroll it. `added` is what an addition of its sums takes until its result is there."""
 
     layer: str
     ways: Ways
     parts: Mapping[IndexCounts, int]
     """Which column has the iterations of a part."""
     needed: tuple[Needed, ...]
-    adding: int
+    added: int
 
 
 def ways_of(
@@ -62,7 +64,7 @@ def ways_of(
     parts: Sequence[IndexCounts],
     lanes: float = inf,
     iterations: float = inf,
-    adding: int = 0,
+    again: int = 0,
     keeping: int = 0,
 ) -> Ways:
     """Those of which none is beaten, with no more lanes and cycles than these; of too many, near ones as one.
@@ -75,28 +77,28 @@ def ways_of(
     found: list[Ways] = []
     for outermost in (None, *(d for d, trip in enumerate(op.trips) if trip > 1)):
         ways = _walked(op, sizes, parts, outermost, lanes, iterations)
-        ways[:, TREE] = [_additions(terms + (steps > 1)) for terms, steps in ways[:, [TREE, -2]].tolist()]
-        found += _with_running_sums(ways, whole, most, adding, keeping)
+        ways[:, TREE] = [_additions(terms, steps) for terms, steps in ways[:, [TREE, -2]].tolist()]
+        found += _with_running_sums(ways, whole, most, again, keeping)
     ways = np.concatenate(found)
     return _unbeaten(ways[ways[:, ITERATIONS] <= iterations])
 
 
-def _with_running_sums(ways: Ways, whole: Sequence[int], most: int, adding: int, keeping: int) -> Iterator[Ways]:
+def _with_running_sums(ways: Ways, whole: Sequence[int], most: int, again: int, keeping: int) -> Iterator[Ways]:
     """Ways with their iterations as cycles; the last columns, steps of a sum and results at once, are gone.
 
-    A sum of several steps rests in a memory while others are added to: from one step to the next `adding` cycles pass,
+    A sum of several steps rests in a memory while others are added to: from one step to the next `again` cycles pass,
     and those that `keeping` it takes. Of `most` results there may be too few others. Or it stays in a register, and
-    the next step waits for `adding` alone, as does every iteration then.
+    the next step waits for `again` alone, as does every iteration then.
     """
     steps, results = ways[:, -2], most // ways[:, -1]
     once, several = steps == 1, (steps > 1) & (results > 1)
     yield ways[once, :-2]
-    again = adding + keeping
-    resting = _every(ways[several], -(-again // results[several]))
+    kept = again + keeping
+    resting = _every(ways[several], -(-kept // results[several]))
     summed = [ITERATIONS, *(PARTS + n for n in whole)]
-    resting[:, summed] = np.maximum(resting[:, summed], again * (steps[several, None] - 1) + 1)
+    resting[:, summed] = np.maximum(resting[:, summed], kept * (steps[several, None] - 1) + 1)
     yield resting[:, :-2]
-    yield _every(ways[~once], np.full(np.count_nonzero(~once), adding))[:, :-2]
+    yield _every(ways[~once], np.full(np.count_nonzero(~once), again))[:, :-2]
 
 
 def _every(ways: Ways, cycles: NDArray[np.int64]) -> Ways:
@@ -155,9 +157,10 @@ def _before_last_tile(needed: int, steps: int) -> int:
     return min((needed - 1) // tile * tile for tile in divisors(steps)[:-1]) if steps > 1 else 0
 
 
-def _additions(terms: int) -> int:
-    """Of so many numbers to one, those that wait for each other, beyond the first."""
-    return max((terms - 1).bit_length() - 1, 0)
+def _additions(terms: int, steps: int) -> int:
+    """Of so many numbers to one in each of these steps, those that wait for each other, beyond the first: a tree of the
+    terms that meet, and then one to what the steps before have left."""
+    return max((terms - 1).bit_length() + (steps > 1) - 1, 0)
 
 
 def _fewer(ways: Ways) -> Ways:
@@ -229,7 +232,7 @@ class WholeLanes:
             bunches: list[NDArray[np.int64]] = []
             for number, bunch in enumerate(self.places[layer]):
                 split = number in numbers and len(bunch) > 1
-                bunches += _halves(self.ways[layer], bunch) if split else [bunch]
+                bunches += _apart(self.ways[layer], bunch) if split else [bunch]
                 new |= split
             self.places[layer] = bunches
         return new
@@ -255,7 +258,7 @@ class WholeLanes:
 
         def trees(layers: Sequence[str], into: dict[int, float]) -> dict[int, float]:
             for layer in layers:
-                for v, n in weigh(layer, TREE, -known[layer].adding / unit).items():
+                for v, n in weigh(layer, TREE, -known[layer].added / unit).items():
                     into[v] = into.get(v, 0.0) + n
             return into
 
@@ -309,6 +312,14 @@ def _near_ones(ways: Ways, most: int) -> list[NDArray[np.int64]]:
         return []
     order = np.lexsort((ways[:, LANES], ways[:, ITERATIONS]))
     return [bunch for bunch in np.array_split(order, min(most, len(order))) if len(bunch)]
+
+
+def _apart(ways: Ways, bunch: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """A few bunches of one: each time the largest is halved."""
+    found = [bunch]
+    while len(found) < _PARTS_OF_ONE and len(largest := max(found, key=len)) > 1:
+        found = [one for one in found if one is not largest] + _halves(ways, largest)
+    return iter(found)
 
 
 def _halves(ways: Ways, bunch: NDArray[np.int64]) -> list[NDArray[np.int64]]:

@@ -169,6 +169,8 @@ class _Descent:
                     state[name] = draw.choice(self.choices[name])
         if draw.random() < 0.3:
             state |= self._smooth
+        elif draw.random() < 0.5:
+            state |= {name: draw.choice(few) for name, few in self._even.items()}
         if (others := self._other_multipliers(state)) and draw.random() < 0.3:
             state = draw.choice(others)
         return state
@@ -368,6 +370,13 @@ class _Descent:
     def _smooth(self) -> State:
         """Paddings for lanes of any number; none where a model has too many kernels for them to be searched."""
         return {name: by for name, by in self.fitting.smooth.items() if by in self.choices.get(name, ())}
+
+    @cached_property
+    def _even(self) -> dict[str, Sequence[Value]]:
+        """The few paddings of each dim that leave it the most divisors, as far as they are open."""
+        known = self.fitting.even.items()
+        open_to = {name: [by for by in few if by in self.choices.get(name, ())] for name, few in known}
+        return {name: few for name, few in open_to.items() if few}
 
     def _sizes(self, state: Mapping[str, Value], allowance: Allowance) -> State:
         most = None if self.kernels <= _FEW_KERNELS else _PADDINGS_OF_MANY

@@ -7,7 +7,7 @@ evaluates a setting asks again with less (`dse/evaluation/fitting.py`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -38,6 +38,7 @@ WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED = "walk", "favour", "built", "burst"
 FAVOURS = (50, 70, 100, 140, 200)
 _FAVOURED = 140
 BURSTS = ("as-paced", "2x", "4x", "8x", "whole")
+_EVEN = 4
 _MIXED = "mixed-"
 CAPPED = {None: "", 1: "-fine", **{n: f"-by{n}" for n in (*FEW[1:], SOME)}}
 """How a walk says that its outermost dim has few lanes."""
@@ -149,11 +150,18 @@ class Fitting:
     @cached_property
     def smooth(self) -> dict[str, int]:
         """The paddings with which dims have the most divisors: for lanes of any number, as far as there are such."""
-        sizes = self.fitter.dims.sizes
-        return {
-            name: max(more, key=lambda by, number=number: (len(useful_factors(sizes[number] + by)), -by))
-            for name, number, more in self._padded
-        }
+        return {name: self._most_divisible(number, more)[0] for name, number, more in self._padded}
+
+    @cached_property
+    def even(self) -> dict[str, tuple[int, ...]]:
+        """By dim, the few paddings with the most divisors: of two dims along which a kernel has lanes, seldom both are
+        best with the most, and no one of them alone makes anything faster."""
+        return {name: tuple(self._most_divisible(number, more)[:_EVEN]) for name, number, more in self._padded}
+
+    def _most_divisible(self, number: int, more: Sequence[int]) -> list[int]:
+        """Paddings of a dim: first those that leave it the most divisors, and of these the smallest."""
+        size = self.fitter.dims.sizes[number]
+        return sorted(more, key=lambda by: (-len(useful_factors(size + by)), by))
 
     @cached_property
     def defaults(self) -> dict[str, int | str | bool]:

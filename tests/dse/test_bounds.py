@@ -107,7 +107,7 @@ def test_a_kernel_waits_for_whole_sums_of_the_one_before_the_last() -> None:
         layers = (Dense(8, False, False), Dense(5, False, False), Dense(4, False, False))
         evaluator = Evaluator.create(build_network("float32", rows, 7, layers, seed=0), "xcu280")
         graph, library = evaluator.space.graph, evaluator.assembler.library
-        needs = needs_of(graph, {op.layer: body_of(op, library) for op in graph.operations})
+        needs = needs_of(graph, {op.layer: body_of(op, library, graph) for op in graph.operations})
         first, *_, last = [op.layer for op in graph.operations if op.reductions]
         assert share * 6 / 7 <= needs.before[last][first].share <= share
         assert share * 6 / 7 <= needs.after[first][last].share <= share
@@ -180,7 +180,7 @@ def test_ways_to_walk_say_the_least_of_lanes_iterations_parts_and_trees(
                 if prod(unroll) > lanes or any(u > trip for u, trip in zip(unroll, trips, strict=True)):
                     continue
                 steps = [size // u for size, u in zip(padded, unroll, strict=True)]
-                tree = max((unroll[last] + (steps[last] > 1) - 1).bit_length() - 1, 0)
+                tree = max((unroll[last] - 1).bit_length() + (steps[last] > 1) - 1, 0)
                 for order in permutations(range(len(trips))):
                     done = _walk(trips, padded, tile, unroll, order, last)
                     for before in (True, False):
@@ -226,7 +226,7 @@ def test_what_needs_all_of_the_outermost_dim_waits_for_all_its_tiles_but_the_las
 def test_a_running_sum_is_added_to_step_after_step() -> None:
     """Seven terms by one lane, where an addition takes four cycles and a memory two: whatever else there is to do."""
     whole, first = (1, 7), (1, 1)
-    ways = ways_of(_sum_of((2, 7)), ((2,), (7,)), [whole, first], adding=4, keeping=2).tolist()
+    ways = ways_of(_sum_of((2, 7)), ((2,), (7,)), [whole, first], again=4, keeping=2).tolist()
     assert sorted({lanes for lanes, *_ in ways}) == [1, 2, 7, 14]
     assert [1, 40, 0, 37, 1] in ways, "each step of one row beside the same of the other, every three cycles"
     assert [1, 53, 0, 25, 1] in ways, "one row after the other, each step four cycles after the one before"
@@ -241,7 +241,7 @@ def test_no_kernel_of_a_design_is_through_sooner_than_its_ways_say(seed: int) ->
     space, sizes, library = evaluator.space, sizes_of(evaluator.space), evaluator.assembler.library
     keeping = library.memory.load_latency + library.memory.store_latency
     ways = {
-        op.layer: ways_of(op, sizes[op.layer], [], adding=body_of(op, library).adding, keeping=keeping)
+        op.layer: ways_of(op, sizes[op.layer], [], again=body_of(op, library, space.graph).again, keeping=keeping)
         for op in space.graph.operations
     }
     places, slow = Places(space.choices, space.conditions), 0
@@ -253,7 +253,36 @@ def test_no_kernel_of_a_design_is_through_sooner_than_its_ways_say(seed: int) ->
             through = (task.iterations - 1) * task.ii + 1
             assert (ways[op.layer][:, :2] <= (lanes, through)).all(axis=1).any(), (op.layer, lanes, through)
             slow += task.ii > 1
-    assert slow or all(body_of(op, library).adding < 2 for op in space.graph.operations)
+    assert slow or all(body_of(op, library, space.graph).again < 2 for op in space.graph.operations)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_pipeline_begins_or_ends_sooner_than_tokens_and_operators_say(seed: int) -> None:
+    """Of random settings: when each kernel reads first, and how many stages pass from there to a result."""
+    evaluator = Evaluator.create(network(seed), PLATFORMS[seed % len(PLATFORMS)])
+    bounds, space, read = GoalBounds(evaluator), evaluator.space, evaluator.assembler.library.read_stage
+    places, near = Places(space.choices, space.conditions), 0
+    for row in places.at_random(60, np.random.default_rng(seed)).tolist():
+        design = space.design(places.params(tuple(row)))
+        tasks = {task.layer: task for task in evaluator.evaluate_design(design).figures.tasks}
+        for op in space.graph.operations:
+            task, body, kernel = tasks[op.layer], bounds.bodies[op.layer], design.kernels[op.layer]
+            terms = prod(kernel.unroll[d] for d in op.reductions)
+            in_steps = terms < prod(op.trips[d] for d in op.reductions)
+            trees = body.added * max((terms - 1).bit_length() + in_steps - 1, 0)
+            assert task.start + read >= bounds.chains.before[op.layer], (op.layer, design)
+            assert task.depth >= 1 + read + body.one_term + trees, (op.layer, design)
+            near += task.depth <= 3 + read + body.one_term + trees
+    assert near, "some have hardly any stages besides"
+
+
+def test_an_array_that_may_be_one_word_is_there_at_once_and_others_take_a_memory_to_answer() -> None:
+    """Of 2 and of 300 elements, of which 10 DSPs never take all at once; a token leaves the stage after the word."""
+    for inputs, cycles in ((2, 1), (300, 3)):
+        free = Evaluator.create(build_network("float32", 1, inputs, (Dense(3, False, False),), seed=0), "xcu280")
+        bounds = GoalBounds(replace(free, goal=Goal.of([], ["dsp<=10"]).on(free.platform)))
+        first = next(op.layer for op in bounds.graph.operations if op.reductions)
+        assert bounds.chains.before[first] == cycles
 
 
 def test_ways_of_a_large_nest_are_few_and_stand_below_all_that_they_stand_for() -> None:
@@ -265,7 +294,7 @@ def test_ways_of_a_large_nest_are_few_and_stand_below_all_that_they_stand_for() 
     for _ in range(200):
         u = [draw.choice(some) for some in divisors]
         s = [trip // n for trip, n in zip(trips, u, strict=True)]
-        way = [prod(u), prod(s), max((u[2] + (s[2] > 1) - 1).bit_length() - 1, 0), s[2], s[0] * s[2]]
+        way = [prod(u), prod(s), max((u[2] - 1).bit_length() + (s[2] > 1) - 1, 0), s[2], s[0] * s[2]]
         assert (kept <= way).all(axis=1).any(), u
 
 

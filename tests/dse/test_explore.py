@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.explore import ExploreCase
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.choosing import nearest_miss, pareto_front, select_best
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.search.descent import descend
 from penstock.dse.search.effort import QUICKLY_MODELLED
 from penstock.dse.search.explore import Tried, explore
 from penstock.dse.search.start import plan
@@ -136,3 +138,20 @@ def test_of_many_kernels_nothing_is_guessed_or_proposed_after_the_descent_to_one
     assert any(params["allocation"] != "fitted" for params in planned.first) == guessed
     assert planned.trials == len(planned.first) + more
     assert plan(evaluator, evaluator.space.choices, sampler, 40).trials == 40
+
+
+@pytest.mark.slow
+def test_dims_that_are_primes_are_padded_together() -> None:
+    """No one of them makes anything faster; each with the most divisors that it can have, the best was 310 cycles."""
+    evaluator = ExploreCase("mlp-primes", 3000).evaluator()
+    found = descend(evaluator)
+    assert found is not None
+    assert found.best.values[0] < 290
+
+
+def test_of_each_dim_the_few_paddings_with_the_most_divisors_are_known() -> None:
+    evaluator = ExploreCase("mlp-primes", 3000).evaluator()
+    even = evaluator.space.fitting.even
+    assert (3, 5, 1, 2) in even.values(), "of 97 columns: 100, 102, 98 and 99"
+    assert (1, 0) in even.values(), "of 17 rows 18, and as they are"
+    assert {name: few[0] for name, few in even.items()} == evaluator.space.fitting.smooth

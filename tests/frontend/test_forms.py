@@ -13,6 +13,7 @@ from torch.nn import functional
 from xdsl.dialects import tensor
 from xdsl.dialects.linalg import ops as linalg
 
+from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline import prepare
@@ -182,6 +183,19 @@ def test_a_patch_embedding_is_one_product_of_its_own_name() -> None:
     program = prepare(import_module(module, seeded((1, 3, 8, 8))))
     layers = [str(op.attributes["penstock.layer"]) for op in program.module.walk() if "penstock.layer" in op.attributes]
     assert layers == ['"0"', '"0.permute"']  # the product; the bias, which leaves as channels and pixels
+
+
+def test_a_matrix_times_a_vector_is_one_contraction() -> None:
+    """Its products do not leave one kernel to be summed in another."""
+
+    def forward(m: Any, x: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x @ v, (v @ x.T).relu()
+
+    module, inputs = Lambda(forward), (seeded((5, 7)), seeded((7,), 1))
+    graph = read_graph(prepare(import_module(module, *inputs)).module)
+    assert [op.trips for op in graph.operations if op.reductions] == [(5, 7), (5, 7)]
+    assert all(op.reductions or len(op.trips) == 1 for op in graph.operations), "nothing is as large as the matrix"
+    answers_as_pytorch(module, *inputs)
 
 
 RECURRENT: dict[str, tuple[Callable[[], nn.Module], tuple[tuple[int, ...], ...]]] = {
