@@ -73,7 +73,7 @@ def _met(node: KernelValue) -> tuple[KernelArray, tuple[KernelValue, ...]]:
 
 def _cut(array: KernelArray, d: int) -> tuple[str, int]:
     """Into how many parts a dimension is cut before its words are counted: banks, and elements of one word."""
-    way, banks = array.partition.get(d, ("none", 1))
+    way, banks = array.cut(d)
     other, elements = array.reshape.get(d, ("none", 1))
     return (way if banks > 1 else other), banks * elements
 
@@ -90,8 +90,7 @@ def _known_divisor(index: LinearForm, factor: int) -> int:
 
 class AddressPlanner:
     def __init__(
-        self, item: Pipeline | Straight, nodes: Iterable[KernelValue], library: OperatorLibrary,
-        free: Iterable[KernelArray],
+        self, item: Pipeline | Straight, nodes: Iterable[KernelValue], library: OperatorLibrary
     ) -> None:  # fmt: skip
         self.counters = item.counters if isinstance(item, Pipeline) else []
         self.position = {counter: i for i, counter in enumerate(self.counters)}
@@ -101,8 +100,6 @@ class AddressPlanner:
         self.accesses = [
             n for n in nodes if n.op in ("load", "store") and n.array is not None and not n.array.registers
         ]
-        self.cut = {(array, d) for array in free for d in range(len(array.dims)) if self._is_fixed(array, d)}
-        """Dimensions in which the tool cuts a memory wholly on its own account: an access names its piece."""
         self.blocks = self._first_blocks(item)
         self.sums: dict[tuple[object, int], set[object]] = {}
         """The different additions that use a product."""
@@ -111,11 +108,6 @@ class AddressPlanner:
         """Sums that end with an addition of their own."""
         self.dsp = 0
         self.remainders: dict[object, int] = {}
-
-    def _is_fixed(self, array: KernelArray, d: int) -> bool:
-        """Whether all accesses name an index by constants."""
-        met = (_met(node)[1][d].linear for node in self.accesses if node.array is array)
-        return all(linear is not None and not linear.terms for linear in met)
 
     def plan(self) -> AddressPlan:
         whole: dict[KernelValue, _Part] = {}
@@ -137,7 +129,7 @@ class AddressPlanner:
         array, index = _met(node)
         bits = 0
         for d, arg in enumerate(index if len(self.counters) > 1 else ()):
-            way, factor = array.partition.get(d, ("none", 1))
+            way, factor = array.cut(d)
             terms = arg.linear.terms if arg.linear is not None else ()
             factor //= gcd(factor, *(f for _, f in terms))
             if way == "cyclic" and factor & (factor - 1):
@@ -181,8 +173,6 @@ class AddressPlanner:
         return _Part(key, max(row.level, column.level), bits, (product, column))
 
     def _length(self, array: KernelArray, d: int) -> int:
-        if (array, d) in self.cut:
-            return 1
         return -(-array.dims[d] // _cut(array, d)[1])
 
     def _within(self, array: KernelArray, d: int, linear: LinearForm) -> _Part:
@@ -270,7 +260,9 @@ class AddressPlanner:
         """Whether a product and its addition become one DSP."""
         if column.level < 0 or len(self.sums[product.part.key, product.length]) > 1:
             return False
-        return product.in_dsp or not any(product.part.level < at <= total.level for at in self.blocks)
+        if product.in_dsp or product.part.sum_of is not None:
+            return True
+        return not any(product.part.level < at <= total.level for at in self.blocks)
 
     def _begun_with(self, guard: KernelValue) -> set[int]:
         """Counters whose first iteration a condition asks for, with that of all inside them: where outer values are

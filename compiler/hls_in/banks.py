@@ -43,7 +43,7 @@ def _granule(array: KernelArray, dimension: int, node: KernelValue) -> object:
 
 
 def _place(array: KernelArray, dimension: int, node: KernelValue) -> BankSpot:
-    way, factor = array.partition.get(dimension, ("none", 1))
+    way, factor = array.cut(dimension)
     if factor == 1:
         return 0, ()
     linear = node.linear
@@ -59,10 +59,16 @@ def _place(array: KernelArray, dimension: int, node: KernelValue) -> BankSpot:
     return linear.base % factor, moving
 
 
+def _words_met(accesses: list[KernelValue]) -> list[KernelValue]:
+    """Without stores of a word that the iteration stores anyway: under several conditions one stores a choice."""
+    stores = {(node.array, *(arg.linear or arg for arg in node.index)): node for node in accesses if node.op == "store"}
+    return [node for node in accesses if node.op != "store"] + list(stores.values())
+
+
 def port_bound(array: KernelArray, accesses: list[KernelValue], ports: int) -> tuple[int, str]:
     """The least II for one array, and the reason in words."""
     wide = prod(f for _, f in array.reshape.values()) if array.reshape else 1
-    banks = [bank_of(node) for node in accesses]
+    banks = [bank_of(node) for node in _words_met(accesses)]
     fixed = [d for d in range(len(array.dims)) if all(not bank[d][1] for bank in banks)]
     met: dict[tuple[int, ...], dict[tuple[tuple[tuple[int, int], ...], ...], Count[Bank]]] = {}
     for bank in banks:

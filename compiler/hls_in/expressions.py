@@ -366,13 +366,13 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
 
     def _method(self, tree: Tree) -> KernelValue:
         _, place, owner, name, arguments = tree
-        target = self.target(owner)
-        if isinstance(target, StreamView) and name in ("read", "write"):
-            if name == "write":
-                return self.put(place, target, self.value(arguments[0]))
-            token = self.take(place, target)
-            return self.write(arguments[0], token) if arguments else token
-        raise unsupported(place, f".{name}()", "use blocking read() and write() of hls::stream")
+        target = self.target(owner) if name in ("read", "write") else None
+        if not isinstance(target, StreamView):
+            raise unsupported(place, f".{name}()", "use blocking read() and write() of hls::stream")
+        if name == "write":
+            return self.put(place, target, self.value(arguments[0]))
+        token = self.take(place, target)
+        return self.write(arguments[0], token) if arguments else token
 
     def _names_stream(self, tree: Tree) -> bool:
         while tree[0] in ("index", "cast"):

@@ -153,7 +153,7 @@ def _banks(load: KernelValue) -> int:
     assert load.array is not None
     banks = 1
     for d, node in enumerate(load.args):
-        way, factor = load.array.partition.get(d, ("none", 1))
+        way, factor = load.array.cut(d)
         if factor > 1 and node.linear is None:
             banks *= factor
         elif factor > 1 and node.linear is not None and way == "cyclic":

@@ -77,7 +77,7 @@ def _counted(
     if bare[0] != "binary" or bare[2] not in _COMPARED or skips(body):
         return None
     *rest, step = [None, *listed(body)]
-    if step is None or step[0] != "expression":
+    if step is None or step[0] != "expression" or not _steps(step[2]):
         return None
     names = list(names_in(bare))
     moved = set(names) & set(changed)
@@ -90,6 +90,23 @@ def _counted(
         return None
     inside = ["block", body[1], _end(body), [part for part in rest if part is not None]]
     return _set(place, alone[0], alone[0]), bare, step[2], inside
+
+
+def _steps(step: SyntaxPart) -> bool:
+    """Whether a statement moves a variable on from where it stands, by what may be known; one that is set anew or goes
+    on by what a memory, a stream or a call says is any number."""
+    if step[0] != "binary":
+        return True
+    right = _bare(step[4])
+    if step[2] != "=":
+        return _plain(right)
+    sides = [_bare(side) for side in right[3:5]] if right[0] == "binary" else []
+    own = [side for side in sides if side[0] == "name" and side[2] == _bare(step[3])[-1]]
+    return bool(own) and all(map(_plain, sides))
+
+
+def _plain(tree: SyntaxPart) -> bool:
+    return tree[0] in ("name", "literal") or (tree[0] == "binary" and all(_plain(_bare(side)) for side in tree[3:5]))
 
 
 def _set(place: SyntaxPart, variable: SyntaxPart, value: SyntaxPart) -> SyntaxPart:

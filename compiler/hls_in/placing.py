@@ -9,7 +9,7 @@ without a gap: such a ring begins when all that it takes in will be there in tim
 from __future__ import annotations
 
 from collections import Counter as Count
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
@@ -23,8 +23,8 @@ from penstock.compiler.schedule.timing import Moment
 @dataclass
 class Placer:
     """`nodes` stand after what they need; `fabric` are adders without DSPs, `cyclic` pairs of them that follow each
-    other in a cycle of dependences, `rings` such cycles that have no cycle to spare, `free` memories that the tool cuts
-    as it likes, `more` how many operators of a name are built beyond the least."""
+    other in a cycle of dependences, `rings` such cycles that have no cycle to spare, `more` how many operators of a
+    name are built beyond the least."""
 
     nodes: list[KernelValue]
     ii: int
@@ -34,15 +34,17 @@ class Placer:
     cyclic: set[tuple[KernelValue, KernelValue]]
     pipelined: bool
     rings: list[list[KernelValue]]
-    free: set[KernelArray]
     more: dict[str, int] = field(default_factory=dict[str, int])
     bounded: bool = False
     """Adders of floats wait too."""
+    due: Mapping[KernelValue, int] = field(default_factory=dict[KernelValue, int])
+    """When nodes must have begun at the latest; whoever waits for an operator then does so in this order."""
     starts: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
     there: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
     """The cycle at whose end a node's value is there, to be kept for those who use it later."""
     ends: list[int] = field(default_factory=list[int])
     units: dict[str, int] = field(default_factory=dict[str, int])
+    _ready: dict[KernelValue, Moment] = field(default_factory=dict[KernelValue, Moment])
     _taken: Count[tuple[str, int]] = field(default_factory=Count[tuple[str, int]])
     _held: dict[KernelValue, list[tuple[KernelValue, int]]] = field(
         default_factory=dict[KernelValue, list[tuple[KernelValue, int]]]
@@ -57,6 +59,8 @@ class Placer:
     _ports: Count[tuple[KernelArray, Bank, int]] = field(default_factory=Count[tuple[KernelArray, Bank, int]])
     _words: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
     """Words of several elements that are met in a cycle: each has taken its port."""
+    _stored: dict[tuple[object, ...], KernelValue] = field(default_factory=dict[tuple[object, ...], KernelValue])
+    """Words that the iteration stores, and the first that does."""
 
     @property
     def depth(self) -> int:
@@ -69,7 +73,8 @@ class Placer:
         for node, others in needed.items():
             for other in set(others):
                 users[other].append(node)
-        follows = self._follows(users)
+        urgent = {node: -after for node, after in self._follows(users).items()}
+        urgent.update(self.due)
         self._hold_rings(needed, users)
         missing = {node: len(set(others)) for node, others in needed.items()}
         wanted = Count(name for node in self.nodes if (name := self._unit(node)) is not None)
@@ -77,18 +82,18 @@ class Placer:
             name: min(n, -(-n // self.ii) + self.more.get(name, 0)) if self.pipelined else 1
             for name, n in wanted.items()
         }
-        ready: dict[KernelValue, Moment] = {}
-        heap = [(0, 0.0, -follows[n], i, 0, n) for i, n in enumerate(self.nodes) if not missing[n]]
+        ready = self._ready
+        heap = [(0, 0.0, urgent[n], i, 0, n) for i, n in enumerate(self.nodes) if not missing[n]]
         number = {node: i for i, node in enumerate(self.nodes)}
         heapify(heap)
         while heap:
-            at, offset, urgent, i, tries, node = heappop(heap)
+            at, offset, before, i, tries, node = heappop(heap)
             entered = self.delays.enter(node, at, offset)
             if entered[0] > at:
-                heappush(heap, (entered[0], entered[1], urgent, i, tries, node))
+                heappush(heap, (entered[0], entered[1], before, i, tries, node))
                 continue
             if not self._room(node, at, tries):
-                heappush(heap, (at + 1, 0.0, urgent, i, tries + 1, node))
+                heappush(heap, (at + 1, 0.0, before, i, tries + 1, node))
                 continue
             self.starts[node] = at
             ready[node] = self.delays.leave(node, *entered, node in self.fabric)
@@ -99,7 +104,21 @@ class Placer:
                 missing[user] -= 1
                 if not missing[user]:
                     moment = max((self._after(other, user, ready) for other in needed[user]), default=(0, 0.0))
-                    heappush(heap, (moment[0], moment[1], -follows[user], number[user], 0, user))
+                    heappush(heap, (moment[0], moment[1], urgent[user], number[user], 0, user))
+
+    def latest(self) -> dict[KernelValue, int]:
+        """When each node could begin at the latest, with all rings and all ends where they are."""
+        users: dict[KernelValue, list[KernelValue]] = {}
+        for node in self.nodes:
+            for other in self.needs(node):
+                users.setdefault(other, []).append(node)
+        found: dict[KernelValue, int] = {}
+        fixed = {node for ring in self.rings for node in ring}
+        for node in reversed(self.nodes):
+            takes = self._ready[node][0] - self.starts[node]
+            behind = [found[user] - takes for user in users.get(node, ()) if user in found]
+            found[node] = self.starts[node] if node in fixed or not behind else max(self.starts[node], min(behind))
+        return found
 
     def _hold_rings(
         self, needed: dict[KernelValue, list[KernelValue]], users: dict[KernelValue, list[KernelValue]]
@@ -164,7 +183,9 @@ class Placer:
             self._taken[name, slot] += 1
         array = node.array
         if node.op in ("load", "store") and array is not None:
-            if array in self.free or array.registers:
+            if array.registers:
+                return True
+            if node.op == "store" and not self._first_store(node):
                 return True
             bank, word = bank_of(node), word_of(node)
             if word is not None and (array, bank, word, node.op, at) in self._words:
@@ -176,3 +197,8 @@ class Placer:
             if word is not None:
                 self._words.add((array, bank, word, node.op, at))
         return True
+
+    def _first_store(self, node: KernelValue) -> bool:
+        """Whether no store of this word has its port already: under several conditions one stores a choice."""
+        key = (node.array, *(arg.linear or arg for arg in node.index))
+        return self._stored.setdefault(key, node) is node

@@ -53,14 +53,14 @@ def rings_apart(
     return {name: len(rings) - -(-count // ii) for name, count in own.items()}
 
 
-def as_short(least: Placer, place: Callable[[int], Placer], most: int) -> tuple[Placer, int]:
-    """Where the least operators cost a turn of the pipeline: so many that it is as short as with any number. Also how
-    many more than the least these are."""
-    short, ii = place(most).depth, least.ii
-    if -(-least.depth // ii) == -(-short // ii):
+def as_short(least: Placer, place: Callable[[int], Placer], shortest: int, most: int) -> tuple[Placer, int]:
+    """Where the least operators cost a turn of the pipeline: so many that it is as short as with any number, if whoever
+    waits for one does so in the order in which rings and ends ask for them. Also how many more than the least these
+    are."""
+    if -(-least.depth // least.ii) == -(-shortest // least.ii):
         return least, 0
     low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if place(middle).depth == short else (middle, high)
+        low, high = (low, middle) if place(middle).depth <= shortest else (middle, high)
     return place(high), high

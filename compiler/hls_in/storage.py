@@ -38,6 +38,8 @@ class KernelArray:
     constant: bool = False
     partition: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
     reshape: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
+    own_cut: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
+    """How the tool cuts it on its own account, of which no pragma speaks."""
     unsized: str = ""
     """Of a pointer of which one word is met alone: how to say that there are more."""
     storage: str = ""
@@ -67,7 +69,8 @@ class KernelArray:
         """Cut into single words: no memory at all."""
         if self.external:
             return False
-        cut = [d in self.partition and self.partition[d][1] >= n for d, n in enumerate(self.dims)]
+        ways = self.partition or self.own_cut
+        cut = [d in ways and ways[d][1] >= n for d, n in enumerate(self.dims)]
         whole = any(cut) and all(one or n == 1 for one, n in zip(cut, self.dims, strict=True))
         return whole or (not self.argument and not self.constant and self.words <= 4)
 
@@ -83,13 +86,17 @@ class KernelArray:
             return False
         return _ULTRARAM_WORDS // 2 < -(-self.words // self.banks) <= _ULTRARAM_WORDS and self.bits <= _ULTRARAM_BITS
 
+    def cut(self, dimension: int) -> tuple[str, int]:
+        """Into which banks a dimension is cut, ("none", 1) if it is not."""
+        return self.partition.get(dimension) or self.own_cut.get(dimension, ("none", 1))
+
     def factors(self) -> list[tuple[str, int]]:
-        """How each dimension is cut, ("none", 1) where it is not."""
+        """How pragmas cut each dimension, ("none", 1) where none does."""
         return [self.partition.get(d, ("none", 1)) for d in range(len(self.dims))]
 
     @property
     def banks(self) -> int:
-        return prod(factor for _, factor in self.factors())
+        return prod(self.cut(d)[1] for d in range(len(self.dims)))
 
 
 @dataclass(eq=False)

@@ -15,6 +15,7 @@ from penstock.compiler.hls_in.channel_ends import (
     lanes_met,
     stream_ends,
 )
+from penstock.compiler.hls_in.cutting import cut_memories
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.records import (
     Again,
@@ -76,10 +77,13 @@ class RegionTiming:
         self._known: dict[tuple[Region, str, int, tuple[tuple[Counter, int], ...]], int] = {}
 
     def run(self) -> Timed:
+        for array in self.kernel.arrays:
+            array.own_cut.clear()
         body = [item for item in self.kernel.body if not self._passes(item)]
         if len(body) == 1 and isinstance(flow := body[0], DataflowRegion):
             self.timed.design = self._network(flow)
         else:
+            cut_memories(body, self.delays)
             control = StartControl("s_axilite", len(self.kernel.scalars)) if self.kernel.s_axilite else StartControl()
             self.timed.design = Sequence(self.kernel.name, tuple(self._steps(body)) or self._short(), control)
         return self.timed
@@ -235,6 +239,7 @@ class RegionTiming:
         )
         for array, times in met.items():
             array.shared = array.argument and times > 1
+        cut_memories([part for task in tasks for part in task.body], self.delays)
         runs = {task.name: list(self._runs(task.body, task.name)) for task in tasks}
         sets = {name: lanes_met(items) for name, items in runs.items()}
         groups = lane_groups(list(sets.items()), self.timed.lanes)

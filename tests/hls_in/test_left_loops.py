@@ -269,3 +269,22 @@ void top(const int a[8], int b[8][4]) {
 }
 """)
     assert check_values(path, "top").equal
+
+
+@pytest.mark.parametrize("step", ["v = a[i];", "v += a[i];", "v = v - a[i];", "v = in.read();"])
+def test_a_while_over_what_is_read_anew_goes_round_as_a_pragma_says(step: str, tmp_path: Path) -> None:
+    """The last statement of its body sets the variable that ends it, but does not count: nothing is known of it."""
+    path = _write(tmp_path, f"""
+#include <hls_stream.h>
+void top(const int a[64], hls::stream<int> &in, int o[1]) {{
+  int s = 0, i = 0, v = a[0];
+  while (v != -1) {{
+#pragma HLS LOOP_TRIPCOUNT max=64
+    s += v;
+    i++;
+    {step}
+  }}
+  o[0] = s;
+}}
+""")  # fmt: skip
+    assert [item.iterations for item, _ in _loops(path)] == [64]

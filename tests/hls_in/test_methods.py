@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.records import Pipeline, graphs
@@ -140,3 +141,19 @@ def test_what_a_function_changes_by_reference_is_carried_by_a_loop(tmp_path: Pat
     assert check.equal, check.levels
     carried = [len(item.carried) for item in graphs(read_kernel(path, "top").body) if isinstance(item, Pipeline)]
     assert carried == [3]
+
+
+@pytest.mark.parametrize("method", ["empty", "full", "size"])
+def test_what_a_stream_of_structs_cannot_be_asked_is_said_of_the_method(method: str, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(f"""#include <hls_stream.h>
+struct P {{ int a; short b; }};
+void top(hls::stream<P> &in, int o[1]) {{
+  for (int i = 0; i < 8; i++)
+    if (!in.{method}()) o[0] += in.read().a;
+}}
+""")
+    with pytest.raises(PenstockError) as raised:
+        read_kernel(path, "top")
+    assert f".{method}() is not supported" in raised.value.what
+    assert raised.value.where == "kernel.cpp:5:10"

@@ -225,14 +225,23 @@ def test_a_loop_that_a_pragma_unrolls_counts_in_steps_that_are_divided(tmp_path:
 
 
 def test_a_product_that_needs_a_dsp_takes_its_addition_in_from_another_block(tmp_path: Path) -> None:
-    """16 channels count in 5 bits, times 58 in 11: ResidualBlock, ama_addmuladd_11ns_6ns_6ns_6ns_16. 7 count in 3, and
-    a product of 9 bits is made of LUTs beside the innermost block."""
-    for channels, dsp in ((16, 1), (7, 0)):
-        text = f"""void top(float a[{channels}][58][58], float b[{channels}][58]) {{
-          for (int c = 0; c < {channels}; c++) for (int i = 0; i < 58; i++) for (int k = 0; k < 58; k++) {{
+    """1,024 rows count in 11 bits. 7 count in 3, and are multiplied in LUTs beside the innermost block."""
+    for rows, dsp in ((1024, 1), (7, 0)):
+        text = f"""void top(float a[{rows}][58], float b[{rows}]) {{
+          for (int i = 0; i < {rows}; i++) for (int k = 0; k < 58; k++) {{
             #pragma HLS pipeline II=1
-            if (k == 0) b[c][0] = 1.0f; a[c][i][k] = 2.0f; }} }}"""
+            if (k == 0) b[i] = 1.0f; a[i][k] = 2.0f; }} }}"""
         assert pipelines(tmp_path, text)[0][1].addresses.dsp == dsp
+
+
+def test_a_third_dimension_is_multiplied_in_one_dsp_with_the_additions_around_it(tmp_path: Path) -> None:
+    """ResidualBlock by Stream-HLS: ama_addmuladd_11ns_6ns_6ns_6ns_16, and ama_addmuladd_9ns_5ns_6ns_6ns in loop12 of
+    opt3, where a row of so few bits alone would be LUTs beside the innermost block."""
+    body = """void top(float a[16][29][58], float out[16]) {
+      for (int i = 0; i < 16; i++) for (int j = 0; j < 28; j++) for (int k = 0; k < 56; k++) {
+        #pragma HLS pipeline II=1
+        if (a[i][j][k] > 0) out[i] = a[i][j][k + 1]; } }"""
+    assert pipelines(tmp_path, body)[0][1].addresses.dsp == 1
 
 
 def test_filling_a_memory_that_nobody_changes_takes_no_time(tmp_path: Path) -> None:

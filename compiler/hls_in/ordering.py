@@ -1,0 +1,35 @@
+"""Nodes of a graph, each after what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from penstock.compiler.hls_in.graph import KernelValue
+
+
+def ordered(nodes: list[KernelValue]) -> list[KernelValue]:
+    """Every node after what it needs."""
+    known = set(nodes)
+    return in_order(nodes, lambda node: [other for other in needs(node) if other in known])
+
+
+def in_order(roots: list[KernelValue], needed: Callable[[KernelValue], Iterable[KernelValue]]) -> list[KernelValue]:
+    """The roots and all that they need, each after what it needs."""
+    seen: set[KernelValue] = set()
+    result: list[KernelValue] = []
+    waiting = [(root, False) for root in reversed(roots)]
+    while waiting:
+        node, done = waiting.pop()
+        if done:
+            result.append(node)
+            continue
+        if node in seen:
+            continue
+        seen.add(node)
+        waiting.append((node, True))
+        waiting += [(other, False) for other in needed(node) if other not in seen]
+    return result
+
+
+def needs(node: KernelValue) -> list[KernelValue]:
+    return [*node.args, *([node.guard] if node.guard is not None else []), *node.after]
