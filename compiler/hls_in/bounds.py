@@ -21,7 +21,7 @@ _QUICK_STAGES = 4
 
 
 @dataclass
-class Bounds:
+class IntervalBounds:
     """A pipeline's nodes in order, and what bounds its II but for ports and streams."""
 
     nodes: list[KernelValue]
@@ -35,7 +35,7 @@ class Bounds:
     """Memories through whose words something comes back."""
 
 
-def bounds_of(item: Pipeline | Straight, delays: Delays) -> Bounds:
+def bounds_of(item: Pipeline | Straight, delays: Delays) -> IntervalBounds:
     graph = item.graph
     if delays.reassociate and not graph_balanced(item):
         balance(graph, _Sums(item, frozenset(n.array for n in graph.nodes if n.op == "store" and n.array is not None)))
@@ -48,7 +48,7 @@ def bounds_of(item: Pipeline | Straight, delays: Delays) -> Bounds:
     delays.summed = _summed(nodes)
     delays.kept = {array for array, met in accesses.items() if _kept(item, met)}
     target = item.target if isinstance(item, Pipeline) else 1
-    found = Bounds(nodes, accesses, target, usual=target)
+    found = IntervalBounds(nodes, accesses, target, usual=target)
     if isinstance(item, Pipeline) and item.counters:
         for cycle in cycles_of(item, nodes):
             limits, usual = recurrence_of(item, cycle, delays, found.adders)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import prod
 
 from penstock.compiler.hls_in.banks import port_bound
-from penstock.compiler.hls_in.bounds import Bounds, bounds_of
+from penstock.compiler.hls_in.bounds import IntervalBounds, bounds_of
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.records import Pipeline, Region, graphs
@@ -52,7 +52,7 @@ def cut_by_itself(array: KernelArray) -> bool:
     return not (array.argument or array.constant or array.partition or array.reshape or array.storage)
 
 
-def _cut(bounds: Bounds, own: set[KernelArray], delays: Delays) -> None:
+def _cut(bounds: IntervalBounds, own: set[KernelArray], delays: Delays) -> None:
     met = {array: nodes for array, nodes in bounds.accesses.items() if not array.registers}
     ports = {array: port_bound(array, nodes, delays.ports_of(array))[0] for array, nodes in met.items()}
     asked = max([bounds.target, *(bound for array, bound in ports.items() if array not in own)])
