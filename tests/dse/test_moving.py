@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.task_graphs import SHAPES, random_graph
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.jit import Compiled
 from penstock.compiler.platforms import Platform, Resources, load_platform, total
 from penstock.compiler.schedule import MemoryShape, MemoryUse
 from penstock.dse.evaluation.evaluate import Evaluator
@@ -19,6 +20,7 @@ from penstock.dse.partition import (
     Site,
     Wires,
     divide,
+    moving,
     partition,
     placement_graph,
     site_of,
@@ -57,6 +59,17 @@ def test_what_is_found_the_exact_partition_finds_too(shape: str) -> None:
         assert found == known[-1], share
     assert known[0]
     assert not known[-1]
+
+
+@pytest.mark.parametrize("share", [0.2, 0.17])
+def test_compiled_divisions_are_those_of_plain_python(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what is annealed, and what is not."""
+    monkeypatch.setattr(moving, "_STEPS", 3_000)
+    graph, found = random_graph(SHAPES[0], 9, seed=3), list[moving.Division]()
+    for compiled in (False, True):
+        monkeypatch.setattr(Compiled, "pays", lambda *_, compiled=compiled: compiled)
+        found.append(divide(graph, site_of(U55C, share)))
+    assert found[0] == found[1]
 
 
 def test_what_is_joined_by_wide_channels_stays_together() -> None:
