@@ -77,16 +77,18 @@ def anneal(on: Words, built: Words, needs: FlatAmounts, used: FlatAmounts, wires
     memories of something else. It ends where nothing is exceeded.
     """
     now, heat, cooling = cost(used, limits, wires, most), 0.5, 0.002 ** (1.0 / sizes[3])
-    chance = sizes[4]
+    chance, changed = sizes[4], True
     for _ in range(sizes[3]):
-        if over(used, limits, wires, most) <= 0:
+        if changed and over(used, limits, wires, most) <= 0:
             return
         heat *= cooling
+        before, changed = now, False
         chance = chance * 48271 % 2147483647  # the minimal standard generator: the same with 64 bits and without end
         if len(pieces) > 0 and chance % 10 == 0:
             chance = chance * 48271 % 2147483647
             piece = chance % len(pieces)
             now = rebuild(piece, now, on, built, needs, used, wires, limits, most, pieces, firsts, ways, sizes[2])
+            changed = now < before
             continue
         chance = chance * 48271 % 2147483647
         unit = chance % (len(starts) - 1)
@@ -97,7 +99,7 @@ def anneal(on: Words, built: Words, needs: FlatAmounts, used: FlatAmounts, wires
         after = cost(used, limits, wires, most)
         chance = chance * 48271 % 2147483647
         if after <= now or chance / 2147483647.0 < math.exp((now - after) / heat):
-            now = after
+            now, changed = after, True
         else:
             put_back(unit, on, needs, used, wires, was, crossed, joined, others, bits, starts, units, sizes)
 

@@ -59,13 +59,6 @@ class _Divider:
         self.pinned = {n: site.dies.index(t.die) for n, t in enumerate(graph.things) if t.die is not None}
         self.needs = [list(amounts_of(thing.resources)) for thing in graph.things]
         self.links = [boundary.wires for boundary in site.boundaries]
-        self.crossed = [
-            [
-                [n for n, b in enumerate(site.boundaries) if (one in b.beyond) != (other in b.beyond)]
-                for other in site.dies
-            ]
-            for one in site.dies
-        ]
         joined: dict[tuple[int, int], int] = {}
         for wires in graph.connections:
             ends = sorted((number[wires.source], number[wires.target]))
@@ -83,11 +76,14 @@ class _Divider:
         self.built = [0] * len(self.pieces)
         for thing, ways in self.pieces:
             self._add(self.needs[thing], ways[0], 1)
-        crossed = [[int(n in links) for n in range(len(self.links))] for row in self.crossed for links in row]
+        crossed = [
+            int((one in boundary.beyond) != (other in boundary.beyond))
+            for one in site.dies for other in site.dies for boundary in site.boundaries
+        ]  # fmt: skip
         edges = list(chain.from_iterable(self.joined))
         self.tables = (
             list(chain.from_iterable(self.limits)), [float(most) for most in self.links],
-            list(chain.from_iterable(crossed)), _starts(self.joined),
+            crossed, _starts(self.joined),
             [other for other, _ in edges], [bits for _, bits in edges],
             _starts(self.together), list(chain.from_iterable(self.together)),
             [thing for thing, _ in self.pieces], _starts([ways for _, ways in self.pieces]),

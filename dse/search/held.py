@@ -9,6 +9,7 @@ Both are seldom a step from the best, so they are searched for anew.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from itertools import islice
 
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
@@ -68,9 +69,9 @@ def _of(timed: Iterable[Evaluation], evaluator: Evaluator, choices: Choices, die
         if one.feasible:
             kinds.setdefault(evaluator.meaning(one.design), one)
     first = list(kinds.values())[:_MOST_DIVIDED]
-    found = [one for one in first if dies.excess(one) <= 0][:_MOST_HELD]
-    nearly = [one for one in first if not found or one.values < found[0].values]
-    for one in [one for one in nearly if 0 < dies.excess(one) <= _FAR][:_MOST_EASED]:
+    found = list(islice((one for one in first if dies.excess(one) <= 0), _MOST_HELD))
+    nearly = (one for one in first if not found or one.values < found[0].values)
+    for one in islice((one for one in nearly if 0 < dies.excess(one) <= _FAR), _MOST_EASED):
         smaller = dies.eased(one, choices)
         if smaller is not None and (not found or smaller.values < found[0].values):
             return [smaller, *found]

@@ -21,7 +21,7 @@ from penstock.compiler.mesh.instructed.estimate import EstimatedCycles, ProductS
 from penstock.compiler.mesh.instructed.planned import ArrayPlan, plan_product
 from penstock.compiler.mesh.instructed.product import product_of
 from penstock.compiler.mesh.program import TileProgram
-from penstock.compiler.platforms.platform import MEMORY_EFFICIENCY, Platform
+from penstock.compiler.platforms.platform import Platform
 from penstock.compiler.platforms.resources import RESOURCE_NAMES, Resources
 
 SIDES = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -67,7 +67,7 @@ def channels_of(platform: Platform, clock_mhz: float) -> tuple[int, int]:
     memory = platform.fastest_memory
     if memory is None:
         return NO_MEMORY
-    rate = min(memory.port_bits / 8, memory.port_gb_s * MEMORY_EFFICIENCY * 1000 / clock_mhz)
+    rate = min(memory.port_bits / 8, memory.port_bits_a_cycle(clock_mhz) / 8)
     return memory.ports, 1 << int(math.log2(rate))
 
 
