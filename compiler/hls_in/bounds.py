@@ -10,7 +10,7 @@ from penstock.compiler.hls_in.banks import port_bound
 from penstock.compiler.hls_in.delays import REAL, Delays, is_product
 from penstock.compiler.hls_in.dependence import pinned
 from penstock.compiler.hls_in.graph import KernelValue
-from penstock.compiler.hls_in.ordering import needs, ordered
+from penstock.compiler.hls_in.ordering import needs, ordered, users_of
 from penstock.compiler.hls_in.records import Pipeline, Straight
 from penstock.compiler.hls_in.recurrences import IiLimit, QuickAdders, cycles_of, recurrence_of
 from penstock.compiler.hls_in.storage import KernelArray
@@ -37,9 +37,9 @@ class IntervalBounds:
 
 def bounds_of(item: Pipeline | Straight, delays: Delays) -> IntervalBounds:
     graph = item.graph
-    if delays.reassociate and not graph_balanced(item):
+    if delays.reassociate and not graph.balanced:
         balance(graph, _Sums(item, frozenset(n.array for n in graph.nodes if n.op == "store" and n.array is not None)))
-        item.__dict__["balanced"] = True
+        graph.balanced = True
     nodes = _asked_for(item, ordered([n for n in graph.nodes if n.op != "dead"]))
     accesses: dict[KernelArray, list[KernelValue]] = {}
     for node in nodes:
@@ -102,10 +102,7 @@ def _asked_for(item: Pipeline | Straight, nodes: list[KernelValue]) -> list[Kern
 
 def _summed(nodes: list[KernelValue]) -> set[KernelValue]:
     """Products of integers that nobody but one addition asks for: slices add what they multiply."""
-    users: dict[KernelValue, list[KernelValue]] = {}
-    for node in nodes:
-        for arg in needs(node):
-            users.setdefault(arg, []).append(node)
+    users = users_of(nodes)
 
     def only_user(node: KernelValue) -> str:
         found = users.get(node, [])
@@ -114,10 +111,6 @@ def _summed(nodes: list[KernelValue]) -> set[KernelValue]:
         return only_user(found[0]) if found[0].op == "convert" else found[0].op
 
     return {node for node in nodes if is_product(node) and only_user(node) in ("add", "sub")}
-
-
-def graph_balanced(item: Pipeline | Straight) -> bool:
-    return bool(item.__dict__.get("balanced"))
 
 
 def _kept(item: Pipeline | Straight, met: list[KernelValue]) -> bool:

@@ -112,6 +112,7 @@ class ValueGraph:
     def __init__(self) -> None:
         self.nodes: list[KernelValue] = []
         self._known: dict[_Key, KernelValue] = {}
+        self.balanced = False  # its sums are as the tool shares them out
 
     def constant(
         self, value: float | int, kind: NumberKind = "int", bits: int = 32, signed: bool = True

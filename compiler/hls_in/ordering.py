@@ -33,3 +33,14 @@ def in_order(roots: list[KernelValue], needed: Callable[[KernelValue], Iterable[
 
 def needs(node: KernelValue) -> list[KernelValue]:
     return [*node.args, *([node.guard] if node.guard is not None else []), *node.after]
+
+
+def users_of(
+    nodes: Iterable[KernelValue], needed: Callable[[KernelValue], Iterable[KernelValue]] = needs
+) -> dict[KernelValue, list[KernelValue]]:
+    """Which of these need a node, as often as they do."""
+    found: dict[KernelValue, list[KernelValue]] = {}
+    for node in nodes:
+        for other in needed(node):
+            found.setdefault(other, []).append(node)
+    return found

@@ -16,6 +16,7 @@ from heapq import heapify, heappop, heappush
 from penstock.compiler.hls_in.banks import Bank, bank_of, word_of
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.ordering import users_of
 from penstock.compiler.hls_in.storage import KernelArray
 from penstock.compiler.schedule.timing import Moment
 
@@ -108,10 +109,7 @@ class Placer:
 
     def latest(self) -> dict[KernelValue, int]:
         """When each node could begin at the latest, with all rings and all ends where they are."""
-        users: dict[KernelValue, list[KernelValue]] = {}
-        for node in self.nodes:
-            for other in self.needs(node):
-                users.setdefault(other, []).append(node)
+        users = users_of(self.nodes, self.needs)
         found: dict[KernelValue, int] = {}
         fixed = {node for ring in self.rings for node in ring}
         for node in reversed(self.nodes):
