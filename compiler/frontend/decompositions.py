@@ -47,6 +47,7 @@ def decomposition_table() -> DecompositionTable:
     table[aten._softmax.default] = _softmax
     table[aten._safe_softmax.default] = _safe_softmax
     table[aten.mv.default] = _matrix_by_vector
+    table[aten.addmv.default] = _added_matrix_by_vector
     table[aten.pow.Tensor_Scalar] = _power
     table[aten.reciprocal.default] = _reciprocal
     table[aten.mean.default] = _mean_of_all
@@ -144,6 +145,17 @@ def _matrix_by_vector(x: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
     """One contraction, as a product of matrices is; products and their sums apart would be two kernels, between which
     as many tokens pass as the matrix has elements."""
     return aten.squeeze.dim(aten.mm.default(x, aten.unsqueeze.default(vector, 1)), 1)
+
+
+def _added_matrix_by_vector(
+    start: torch.Tensor, x: torch.Tensor, vector: torch.Tensor, *, beta: float = 1, alpha: float = 1
+) -> torch.Tensor:
+    product = _matrix_by_vector(x, vector)
+    if alpha != 1:
+        product = aten.mul.Scalar(product, alpha)
+    if beta == 0:  # what it would start from does not count then, whatever it is
+        return product
+    return aten.add.Tensor(product, start if beta == 1 else aten.mul.Scalar(start, beta))
 
 
 def _power(x: torch.Tensor, exponent: float) -> Any:

@@ -198,6 +198,14 @@ def test_a_matrix_times_a_vector_is_one_contraction() -> None:
     answers_as_pytorch(module, *inputs)
 
 
+@pytest.mark.parametrize(("beta", "alpha"), [(1, 1), (0.5, -2), (0, 1), (2, 0)])
+def test_a_matrix_times_a_vector_may_be_added_to_another_one(beta: float, alpha: float) -> None:
+    def forward(m: Any, start: torch.Tensor, x: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return torch.addmv(start, x, v, beta=beta, alpha=alpha)
+
+    answers_as_pytorch(Lambda(forward), seeded((5,)), seeded((5, 7), 1), seeded((7,), 2))
+
+
 RECURRENT: dict[str, tuple[Callable[[], nn.Module], tuple[tuple[int, ...], ...]]] = {
     "rnn": (lambda: nn.RNN(3, 4, nonlinearity="relu"), ((3, 2, 3),)),
     "lstm without batch": (lambda: nn.LSTM(3, 4, bias=False), ((3, 3),)),
