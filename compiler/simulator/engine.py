@@ -16,9 +16,9 @@ from penstock.compiler.simulator.stalling import go_on_stalling
 
 @jit
 def run_process(p: int, m: Words, rings: Words, log: Words) -> bool:
-    """Run one process as far as times are known. Whether it moved."""
+    """Run one process as far as times are known, or until the run takes too long. Whether it moved."""
     moved = False
-    while m[p + at.MODE] != 2:
+    while m[p + at.MODE] != 2 and m[at.WORK] <= m[at.MOST_WORK]:
         if m[p + at.MODE] == 0:
             goes = begin(p, m, rings, log)
         elif m[m[p + at.PHASE] + at.ONE_CLOCK] > 0:

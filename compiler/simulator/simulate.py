@@ -135,7 +135,8 @@ class Simulator:
         """The end of a run, and whether everything is done.
 
         If no channel ever held more slots than it has, no depth was felt, and the times are those without depths: first
-        a run without is tried, which is given up where processes run so far ahead that it would take longer.
+        a run without is tried, which is given up where processes run so far ahead that it would take longer. With
+        several frames they do: the first process is through with all of them at once.
         """
         if frames < 1:
             raise PenstockError(
@@ -144,9 +145,10 @@ class Simulator:
             )  # fmt: skip
         depths = [asked[name] for name in self._names]
         most = np.array([at.UNBOUNDED if d is None else min(d, at.UNBOUNDED) for d in depths], np.int64)
-        free = self._free.get(frames)
+        free, tried = self._free.get(frames), any(d is not None for d in depths)
+        if tried and frames > 1 and free is None:
+            return self._run(depths, frames)
         if frames not in self._free or (free is not None and (free <= most).all()):
-            tried = any(d is not None for d in depths)
             state, done = self._run([None] * len(depths), frames, tried=tried)
             free = self._free[frames] = self._marks(state) if done else None
             if free is not None and (free <= most).all():

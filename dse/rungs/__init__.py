@@ -4,9 +4,10 @@ The model has seen every design of a search already; a stronger rung looks at th
 Figures of two rungs are never compared.
 """
 
+from penstock.dse.rungs.inputs import FRAMES, simulate_inputs, steady_interval
 from penstock.dse.rungs.kinds import RUNGS, modelled, open_rtl, simulated, usable
 from penstock.dse.rungs.ranking import BEST, WIDER, Ranked, in_order, measure_all, rank, rank_beaten, shortlist
-from penstock.dse.rungs.rung import FRAMES, Bench, Measured, Rung, steady_interval
+from penstock.dse.rungs.rung import Bench, Measured, Rung
 
 __all__ = [
     "BEST",
@@ -24,6 +25,7 @@ __all__ = [
     "rank",
     "rank_beaten",
     "shortlist",
+    "simulate_inputs",
     "simulated",
     "steady_interval",
     "usable",

@@ -14,8 +14,9 @@ from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.pipeline.verify import make_inputs, verify_rtl
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.rungs.inputs import FRAMES
 from penstock.dse.rungs.open_rtl import WholeCore, build_all
-from penstock.dse.rungs.rung import FRAMES, Bench, Measured
+from penstock.dse.rungs.rung import Bench, Measured
 from penstock.profiling.open_rtl.tools import find_cxx, find_verilator
 from penstock.profiling.open_rtl.version import route_digest
 from penstock.profiling.protocol import Profile, ProfileRequest

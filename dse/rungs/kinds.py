@@ -10,12 +10,12 @@ from penstock.compiler.platforms import Platform
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs.hardware import open_rtl, open_rtl_many
+from penstock.dse.rungs.inputs import simulate_inputs, steady_interval
 from penstock.dse.rungs.open_rtl import open_library
-from penstock.dse.rungs.rung import FRAMES, Bench, Measured, Rung, steady_interval
+from penstock.dse.rungs.rung import Bench, Measured, Rung
 from penstock.dse.rungs.vitis import cosim, csynth, vitis_lacks
 from penstock.profiling.open_rtl.tools import find_cxx, find_verilator
 from penstock.profiling.protocol import ProfilingError
-from penstock.profiling.simulated import simulate_design
 
 
 def modelled(_: Evaluator, evaluation: Evaluation, bench: Bench) -> Measured:
@@ -27,7 +27,7 @@ def modelled(_: Evaluator, evaluation: Evaluation, bench: Bench) -> Measured:
 def simulated(evaluator: Evaluator, evaluation: Evaluation, bench: Bench) -> Measured:
     """The cycle-exact simulator at the design's depths; a deadlock is an error."""
     network = evaluator.assembler.network(evaluation.design)
-    found = simulate_design(network, evaluator.platform, evaluator.clock_mhz, frames=FRAMES)
+    found = simulate_inputs(network, evaluator.platform, evaluator.clock_mhz)
     return Measured(found.evidence, found.latency, found.initial_delay, steady_interval(found))
 
 

@@ -11,9 +11,10 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs.ahead import Ahead
 from penstock.dse.rungs.history import Pair, model_of, pairs_of
+from penstock.dse.rungs.inputs import FRAMES
 from penstock.dse.rungs.kinds import RUNGS, TOGETHER
 from penstock.dse.rungs.promotion import promote, promoted_from
-from penstock.dse.rungs.rung import FRAMES, Bench, Measured
+from penstock.dse.rungs.rung import Bench, Measured
 from penstock.profiling.simulated import outlook_of
 
 BEST = 8

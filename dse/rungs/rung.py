@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Resources
-from penstock.compiler.simulator import Simulation
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs.history import FolderHistory, History
@@ -52,16 +51,6 @@ class Bench:
     """What sizing the FIFOs of a chosen design may take."""
     fifo_slack: float = 0.0
     """How much later a run may end, in percent, for fewer bits of FIFOs."""
-
-
-FRAMES = 6
-"""Inputs in a row from which the interval between two is taken."""
-
-
-def steady_interval(simulation: Simulation) -> int | None:
-    """Cycles between two inputs once the pipeline is full: over the second half of all frames, rounded up."""
-    ends = simulation.frame_ends[len(simulation.frame_ends) // 2 - 1 :]
-    return -(-(ends[-1] - ends[0]) // (len(ends) - 1)) if len(simulation.frame_ends) > 1 else None
 
 
 @dataclass(frozen=True)

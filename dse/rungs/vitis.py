@@ -8,9 +8,9 @@ from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import Platform
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.rungs.rung import FRAMES, Bench, Measured, RungTimes, steady_interval
+from penstock.dse.rungs.inputs import simulate_inputs, steady_interval
+from penstock.dse.rungs.rung import Bench, Measured, RungTimes
 from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
-from penstock.profiling.simulated import simulate_design
 from penstock.profiling.store import profile_once
 from penstock.profiling.vitis.detect import find_vitis
 from penstock.profiling.vitis.kept_report import report_from_json
@@ -73,7 +73,7 @@ def kept_report(profile: Profile) -> SynthesisReport:
 def _measured(evaluator: Evaluator, evaluation: Evaluation, profile: Profile) -> Measured:
     """The tool's own figures, and beside them the simulator's on the network as it was synthesised."""
     network = retimed(evaluator, evaluation, profile).network
-    run = simulate_design(network, evaluator.platform, evaluator.clock_mhz, frames=FRAMES)
+    run = simulate_inputs(network, evaluator.platform, evaluator.clock_mhz)
     if run.deadlock is not None:
         raise ProfilingError(
             "deadlock", what=f"as it was synthesised, the design stops for ever: {run.deadlock}", where=profile.name,

@@ -35,7 +35,7 @@ from penstock.dse.finishing.lengths import AtLengths, hold_at_lengths
 from penstock.dse.finishing.placement import Placement, place
 from penstock.dse.memory import memory_svg
 from penstock.dse.partition import partition_svg
-from penstock.dse.rungs import FRAMES, steady_interval
+from penstock.dse.rungs import simulate_inputs, steady_interval
 from penstock.profiling.model import DesignFigures
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import simulate_design
@@ -78,7 +78,7 @@ def examine(scheduled: Scheduled, evidence: Evidence) -> Allocated:
         place(network, platform, load_library(platform.operators, platform.check_clock(clock_mhz)), design),
         scheduled.unsized,
         simulate_design(network, platform, clock_mhz) if simulate else None,
-        simulate_design(network, platform, clock_mhz, frames=FRAMES) if simulate else None,
+        simulate_inputs(network, platform, clock_mhz) if simulate else None,
         _at_lengths(scheduled) if simulate and scheduled.lowered.program.lengths else None,
     )
 

@@ -18,7 +18,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import STOPS, Goal
 from penstock.dse.fifo import roomy_or_slower
-from penstock.dse.rungs import FRAMES, steady_interval
+from penstock.dse.rungs import FRAMES, simulate_inputs, steady_interval
 from penstock.dse.search.descent import descend
 from penstock.dse.search.explore import explore
 from penstock.dse.space.external import STRIPES
@@ -241,3 +241,27 @@ def test_a_design_that_stops_is_no_choice_and_no_error(monkeypatch: pytest.Monke
         explore(evaluator, 2)
     assert none.value.code == "nothing-fits"
     assert "stops for ever" in none.value.limit
+
+
+@pytest.mark.parametrize("name", ["zoo:lenet5", "zoo:resnet8?side=16"])
+def test_fewer_inputs_of_long_ones_show_the_interval_that_all_do(name: str) -> None:
+    evaluator = for_frames(prepare(import_model(name), "w8a8"), "u55c", stream=False)
+    found = evaluator.evaluate(evaluator.space.fitted_setting())
+    network = evaluator.assembler.network(found.design)
+    few = simulate_inputs(network, evaluator.platform, evaluator.clock_mhz, long=0)
+    assert len(few.frame_ends) < FRAMES
+    assert steady_interval(few) == simulated_interval(evaluator, found)
+
+
+def test_as_many_are_simulated_as_usual_where_the_first_ones_come_sooner_than_the_next() -> None:
+    """FIFOs that hold whole inputs let the first ones pass faster than the slowest task can."""
+    draw = Random(23)
+    sizes = [draw.choice((32, 64, 96, 128)) for _ in range(draw.randint(3, 10))]
+    dense = tuple(Dense(n, True, draw.random() < 0.5) for n in sizes[1:])
+    evaluator = for_frames(build_network("int8", None, sizes[0], dense, seed=23), draw.choice(("u55c", "kv260")))
+    choices = [{name: draw.choice(values) for name, values in evaluator.space.choices.items()} for _ in range(6)]
+    runs = [
+        simulate_inputs(evaluator.assembler.network(one.design), evaluator.platform, evaluator.clock_mhz, long=0)
+        for one in map(evaluator.evaluate, choices) if not one.stops
+    ]  # fmt: skip
+    assert FRAMES in {len(run.frame_ends) for run in runs if run.deadlock is None}
