@@ -45,7 +45,7 @@ from penstock.dse.space.tiling import Choices, Params, Value
 
 _ROUNDS = 3
 _MOST_TRIED = 3000
-_FOR_ALL_PLACES = 1_600_000
+_FOR_ALL_PLACES = 1_250_000
 """Settings times the places of all kernels' frames: each passes on its own, and is timed."""
 _WORTH_ANOTHER = 0.4
 """What part of the settings may be tried before a descent from another start is begun."""
