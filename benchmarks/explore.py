@@ -2,7 +2,8 @@
 
 Each case is searched from nothing, by one seed, as `penstock explore --limit dsp<=N` does it on the bare device of the
 published tables: no design that was found before is known to it. What earlier searches reached is beside (`kept`).
-`seconds` are by the clock, `cpu_s` of this process: what a machine that does nothing else would take.
+As there, a second process looks at settings ahead where there is a processor for it. `seconds` are by the clock,
+`cpu_s` of this process alone.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from penstock.compiler.frontend.loader import LoadedModel
 from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.search.explore import explore
+from penstock.dse.search.second import SecondProcess, second_process
 from penstock.dse.space.tiling import TilingOptions
 
 BUDGETS = (100, 320, 1000, 3000, 9000)
@@ -77,12 +79,13 @@ def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> F
     """
     known: dict[ExploreCase, Row] = {ExploreCase(row["case"], row["dsp_allowed"]): row for row in kept_rows(keep)}
     rows: list[Row] = []
-    for case in [case for case in cases() if only in case.label or fnmatch(case.label, only)][:limit]:
-        row = known.get(case)
-        if row is None:
-            row = _row(case)
-            keep_row(keep, row)
-        rows.append(row)
+    with second_process(wanted=True) as second:
+        for case in [case for case in cases() if only in case.label or fnmatch(case.label, only)][:limit]:
+            row = known.get(case)
+            if row is None:
+                row = _row(case, second)
+                keep_row(keep, row)
+            rows.append(row)
     gaps = [float(str(row["gap_pct"])) for row in rows if row["gap_pct"] is not None]
     trials = sum(int(str(row["trials"])) for row in rows)
     summary: dict[str, Value] = {
@@ -103,12 +106,12 @@ def _worse(row: Row) -> bool:
     return cycles is None or int(str(cycles)) > int(str(kept))
 
 
-def _row(case: ExploreCase) -> Row:
+def _row(case: ExploreCase, second: SecondProcess | None) -> Row:
     evaluator = case.evaluator()
     began, worked = time.perf_counter(), time.process_time()
     row: dict[str, Value] = {"case": case.name, "dsp_allowed": case.dsp}
     try:
-        found = explore(evaluator)
+        found = explore(evaluator, second=second)
     except PenstockError as error:
         if error.code != "nothing-fits":
             raise
