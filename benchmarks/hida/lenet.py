@@ -2,9 +2,9 @@
 
 The paper's device, an XC7Z020, has no operator tables here. A ZU3EG limited to the same share of an XC7Z020's counts
 stands for it: the same LUTs with six inputs and block RAMs of 18 kbit; products are one to a DSP slice, since two of
-eight bits do not fit the XC7Z020's 25 x 18 bits, or of LUTs. The paper gives no clock; 100 MHz is the board's usual one, and with
-it HIDA's 53,200 frames a second are 1.06 products a cycle and DSP. Its table of factors is not readable, nor is what
-its network computes beyond six layers: ours is `zoo:lenet5`.
+eight bits do not fit the XC7Z020's 25 x 18 bits, or of LUTs. The paper gives no clock; 100 MHz is the board's usual
+one, and with it HIDA's 53,200 frames a second are 1.06 products a cycle and DSP. Its table of factors is not readable,
+nor is what its network computes beyond six layers: ours is `zoo:lenet5`.
 """
 
 from __future__ import annotations

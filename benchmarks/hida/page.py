@@ -89,8 +89,8 @@ intensity`, `connection` or `neither` leaves one or both out.
         """## Table 2: LeNet
 HIDA's is on a PYNQ-Z2. The device that stands for it, the clock and what is assumed are in
 `benchmarks/hida/lenet.py`: a ZU3EG limited to the same share of each of an XC7Z020's resources, 100 MHz, one product to
-a DSP slice, or of LUTs. The network is `zoo:lenet5` (416,520 products a frame) in W8A8; HIDA's is not described well enough to
-know how many its frames take.
+a DSP slice, or of LUTs. The network is `zoo:lenet5` (416,520 products a frame) in W8A8; HIDA's is not described well
+enough to know how many its frames take.
 """,
         _lenet(rows),
     ])  # fmt: skip
@@ -199,8 +199,8 @@ def _lenet(rows: Mapping[str, Row]) -> str:
     searched = rows.get("lenet/search")
     of_dsp = CLOCK_MHZ * 1e6 / searched["modelled_interval_cycles_of_dsp"] if searched else 0
     return _table(["", "resources, %", "frames/s", "took", "designs modelled"], [*published, *ours]) + (
-        f"\nThe search had multipliers of DSPs ({of_dsp:,.0f} frames/s *modelled*) and then of LUTs, of which there are "
-        "more; in the 34,560 they are DSPs. Of these, those are not modelled whose lanes are more than the DSPs, and those that could not be faster than the "
-        "best so far. Poolings have one lane in all of them, and hold the fastest up; the search gives them as many as "
-        "they need. HIDA's hours are the vendor's HLS runs for each design.\n"
+        f"\nThe search had multipliers of DSPs ({of_dsp:,.0f} frames/s *modelled*) and then of LUTs, of which there are\n"
+        "more; in the 34,560 they are DSPs. Of these, those are not modelled whose lanes are more than the DSPs, and\n"
+        "those that could not be faster than the best so far. Poolings have one lane in all of them, and hold the\n"
+        "fastest up; the search gives them as many as they need. HIDA's hours are the vendor's HLS runs for each design.\n"
     )
