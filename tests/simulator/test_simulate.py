@@ -23,6 +23,7 @@ from penstock.compiler.simulator import (
     Stall,
     simulate,
 )
+from penstock.compiler.simulator import layout as at
 from penstock.compiler.simulator.check import check_network
 from penstock.compiler.simulator.explain import cycle_of
 from penstock.compiler.simulator.results import Wait
@@ -177,6 +178,19 @@ def test_compiled_and_interpreted_engines_are_one():
         assert Simulator._interpreted(one) == compiled(*other.arrays)
         assert (one.memory == other.memory).all()
         assert (one.rings == other.rings).all()
+
+
+@BOTH
+def test_a_run_that_takes_too_long_ends_within_a_process(rules: Rules):
+    """Without depths the source would be through with all its tokens at once."""
+    n, phases, most = (2,), 100, 50
+    source = SimulatedProcess("source", (Phase(n, 2, 3, (access("fifo", "write", n, stage=2),)),) * phases)
+    target = SimulatedProcess("target", (Phase(n, 3, 1, (access("fifo", "read", n),)),) * phases)
+    plan = Simulator(Network("long", (source, target), (Channel("fifo"),)), rules).plan
+    state = new_state(plan, [None], 1)
+    state.memory[at.MOST_WORK] = most
+    assert not Simulator._interpreted(state)
+    assert state.memory[at.WORK] == most + 1
 
 
 def test_rates_that_do_not_match_are_named():
