@@ -16,7 +16,7 @@ far less than one, so that who runs ahead is stopped within the first ones."""
 
 
 def simulate_inputs(network: TaskNetwork, platform: Platform, clock_mhz: float, *, long: int = _LONG) -> Simulation:
-    """`FRAMES` of them, or fewer `long` ones if these come out equally far apart."""
+    """`FRAMES` of them; of those with more than `long` accesses fewer, if these come out equally far apart."""
     if outlook_of(network, platform, clock_mhz).events > long:
         few = simulate_design(network, platform, clock_mhz, frames=_OF_LONG)
         if few.deadlock is not None or _is_even(few):
