@@ -64,7 +64,7 @@ def find_functions(state: Quantiser, op: linalg.GenericOp, steps: Array) -> Mapp
         if source is None or source is value or not leaves_chain(value, source, sources):
             continue
         chain = chain_between(op, source, value)
-        if not any(map(_is_curved, chain)) or _is_small(state, op, source):
+        if not any(map(_is_curved, chain)) or _is_small(state, op, source) or _is_known(state, op, source):
             continue
         reach = _reach(state, op, source, found)
         if reach is None or reach == 0.0:
@@ -118,6 +118,14 @@ def _is_small(state: Quantiser, op: linalg.GenericOp, source: SSAValue) -> bool:
     value = op.inputs[source.index]
     code = None if state.editor.is_param(value) else state.codes[state.values[value]]
     return code is None or code.width <= 8
+
+
+def _is_known(state: Quantiser, op: linalg.GenericOp, value: SSAValue) -> bool:
+    """Whether it follows from parameters and constants alone: then so does what is made of it, and needs no table."""
+    if isinstance(value, BlockArgument):
+        return state.editor.is_param(op.inputs[value.index])
+    assert isinstance(value.owner, Operation)
+    return all(_is_known(state, op, operand) for operand in value.owner.operands)
 
 
 def _reach(

@@ -110,3 +110,23 @@ def test_no_entry_is_farther_off_than_promised() -> None:
     assert np.all(np.abs(np.diff(entries)) <= 2 * quantised_functions.MOST_STEPS + 1)
     assert entries[-1] == 127
     assert len(np.unique(entries)) > 100
+
+
+class Triangles(nn.Module):
+    """Weights that follow from two rows of constants, as those of a bilinear frame do: too many to be kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(16, 4)
+        self.register_buffer("wide", torch.arange(16.0) * 0.5)
+        self.register_buffer("narrow", torch.arange(8.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weights = nn.functional.relu(1 - (self.wide[:, None] - self.narrow).abs())
+        return self.last(nn.functional.linear(x, weights))
+
+
+def test_what_follows_from_parameters_alone_needs_no_table() -> None:
+    program = prepare(imported(Triangles()), "w8a8")
+    assert not look_ups(program)
+    assert error(program) < 0.02
