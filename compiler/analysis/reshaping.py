@@ -8,7 +8,7 @@ split where the loops along them go through whole numbers of the finer ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 
 from penstock.compiler.analysis.loops import canonical_itensor, itensor_loops
 from penstock.compiler.analysis.walks import LoopOf
@@ -43,8 +43,12 @@ def reshaped_order(kind: ITensorType, shape: Sequence[int], target: Sequence[int
 
 def _merged(kind: ITensorType, shape: Sequence[int], found: list[list[int]]) -> ITensorType | None:
     element = kind.element_shape
-    if any(element[dim] != 1 for group in found for dim in group[:-1]):
-        return None
+    for group in found:
+        whole = True  # a box is a run if it fills the inner dims
+        for dim in reversed(group):
+            if element[dim] > 1 and not whole:
+                return None
+            whole = whole and element[dim] == shape[dim]
     lies = {
         dim: (number, prod(shape[d] for d in group if d > dim)) for number, group in enumerate(found) for dim in group
     }
@@ -52,15 +56,17 @@ def _merged(kind: ITensorType, shape: Sequence[int], found: list[list[int]]) -> 
     for trip, step, dim in itensor_loops(kind):
         number, stride = (None, 1) if dim is None else lies[dim]
         loops.append((trip, step * stride, number))
-    return canonical_itensor([element[group[-1]] for group in found], kind.dtype, loops)
+    return canonical_itensor([prod(element[dim] for dim in group) for group in found], kind.dtype, loops)
 
 
 def _split(kind: ITensorType, shape: Sequence[int], found: list[list[int]]) -> ITensorType | None:
     element = [1] * len(shape)
     for size, group in zip(kind.element_shape, found, strict=True):
-        if shape[group[-1]] % size:
-            return None
-        element[group[-1]] = size
+        for dim in reversed(group):  # a run is a box if it fills the inner dims
+            element[dim] = gcd(size, shape[dim])
+            size //= element[dim]
+            if size > 1 and element[dim] < shape[dim]:
+                return None
     loops: list[LoopOf] = []
     for trip, step, dim in itensor_loops(kind):
         finer = [(trip, step, None)] if dim is None else _finer(trip, step, found[dim], shape)

@@ -65,6 +65,12 @@ FRAMES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "pixels from channels": (
         lambda: nn.Sequential(nn.Conv2d(2, 8, 3, padding=1), nn.PixelShuffle(2), nn.Conv2d(2, 3, 3)), (1, 2, 4, 5),
     ),
+    "shuffled channels": (
+        lambda: nn.Sequential(
+            nn.Conv2d(4, 8, 1, groups=4), nn.ChannelShuffle(4), nn.Conv2d(8, 8, 3, padding=1, groups=8),
+            nn.Conv2d(8, 8, 1, groups=4),
+        ), (1, 4, 5, 6),
+    ),
     "1-D": (lambda: nn.Conv1d(3, 5, 4, stride=2), (1, 3, 11)),
     "3-D": (lambda: nn.Conv3d(2, 3, (2, 3, 3), padding=1), (1, 2, 3, 4, 4)),
     "long rows": (lambda: nn.Conv2d(1, 2, 3, stride=(1, 2), padding=1), (1, 1, 4, 136)),

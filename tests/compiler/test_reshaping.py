@@ -59,6 +59,27 @@ def test_the_same_elements_pass_in_the_same_order(given: tuple[ITensorType, tupl
         assert found is not None, "single elements pass in any order of merged dims"
 
 
+@pytest.mark.parametrize(("element", "box"), [(2, (1, 2)), (8, (1, 8)), (16, (2, 8)), (32, (4, 8))])
+def test_a_run_of_a_dim_is_a_box_of_those_that_it_splits_into(element: int, box: tuple[int, int]) -> None:
+    """All channels of a pixel at once are all of each group of them."""
+    channels = canonical_itensor([element], f32, [(32 // element, element, 0)])
+    groups = reshaped_order(channels, (32,), (4, 8))
+    assert groups is not None
+    assert tuple(groups.element_shape) == box
+    assert reshaped_order(groups, (4, 8), (32,)) == channels
+    part = canonical_itensor([2, 4], f32, [(2, 2, 0), (2, 4, 1)])
+    assert reshaped_order(part, (4, 8), (32,)) is None, "halves of two groups are no run"
+    assert reshaped_order(canonical_itensor([12], f32, [(2, 12, 0)]), (24,), (3, 8)) is None
+
+
+def test_shuffled_channels_pass_place_by_place() -> None:
+    """Else a frame of windows was turned round, a number at a time."""
+    layer, shape = FRAMES["shuffled channels"]
+    graph = read_graph(prepare(imported(layer(), shape), "w8a8").module)
+    held = fusion_graph(graph, default_design(graph, "u55c", 300.0)).edges.values()
+    assert max(held) < min(tensor_bits(op.result) for op in graph.operations), "not even one frame waits"
+
+
 def test_shapes_that_do_not_fit() -> None:
     assert merged_groups((2, 3, 4), (6, 4)) == [[0, 1], [2]]
     assert merged_groups((4, 3), (6, 2)) is None

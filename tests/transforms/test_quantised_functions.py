@@ -115,6 +115,9 @@ def test_no_entry_is_farther_off_than_promised() -> None:
 class Triangles(nn.Module):
     """Weights that follow from two rows of constants, as those of a bilinear frame do: too many to be kept."""
 
+    wide: torch.Tensor
+    narrow: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.last = nn.Linear(16, 4)
