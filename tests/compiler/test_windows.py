@@ -82,14 +82,14 @@ def test_csim_agrees(tmp_path: Path) -> None:
         program = model(name)
         batch += [with_lanes(prepare(program), 1), plain(prepare(program, "w8a8"), "w8a8")]
     batch.append(side_by_side(prepare(in_columns(), "w8a8"), 4))
-    batch.append(plain(prepare(model("long rows"), "w8a8"), "w8a8"))
+    batch += [plain(prepare(model(name), "w8a8"), "w8a8") for name in ("long rows", "shuffled channels")]
     check_csim(batch, tmp_path)
 
 
 def test_rtl_agrees_cycle_by_cycle() -> None:
     """Integer models, two frames one after the other: the lines of the first are gone when the second comes."""
     cores: list[Core] = []
-    for name in ("stride", "residual", "into dense", "long rows"):
+    for name in ("stride", "residual", "into dense", "long rows", "shuffled channels"):
         lowered = plain(prepare(model(name), "w8a8"), "w8a8")
         cores.append(Core(lowered, name))
     cores.append(Core(side_by_side(prepare(in_columns(), "w8a8"), 4), "columns"))
