@@ -79,8 +79,9 @@ def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> F
     """
     known: dict[ExploreCase, Row] = {ExploreCase(row["case"], row["dsp_allowed"]): row for row in kept_rows(keep)}
     rows: list[Row] = []
-    with second_process(wanted=True) as second:
-        for case in [case for case in cases() if only in case.label or fnmatch(case.label, only)][:limit]:
+    wanted = [case for case in cases() if only in case.label or fnmatch(case.label, only)][:limit]
+    with second_process(wanted=any(case not in known for case in wanted)) as second:
+        for case in wanted:
             row = known.get(case)
             if row is None:
                 row = _row(case, second)

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import explore
 from benchmarks.dse import AT_LEAST, AT_MOST, goal_rows
+from penstock.dse.search.second import SecondProcess
 
 
 def test_a_goal_is_met_on_its_own_side_only():
@@ -23,7 +24,7 @@ def test_a_goal_is_met_on_its_own_side_only():
 def test_a_case_whose_row_is_kept_is_not_searched_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     searched: list[str] = []
 
-    def found(case: explore.ExploreCase) -> explore.Row:
+    def found(case: explore.ExploreCase, _: SecondProcess | None) -> explore.Row:
         searched.append(case.label)
         row: explore.Row = {"case": case.name, "dsp_allowed": case.dsp, "cycles": 120, "kept_cycles": 110}
         return {**row, "gap_pct": 20.0, "trials": 4, "infeasible": 1, "seconds": 3.5, "cpu_s": 2.5}
