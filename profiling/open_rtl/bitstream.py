@@ -22,7 +22,7 @@ from penstock.profiling.open_rtl.device import Device, device_of
 from penstock.profiling.open_rtl.failures import failed
 from penstock.profiling.open_rtl.tools import Tool, find_ecppack, find_nextpnr_ecp5, find_yosys
 from penstock.profiling.protocol import ProfilingError
-from penstock.profiling.tool_runner import ToolCommand, ToolResult, ToolRunner, clean_environment
+from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, ToolResult, ToolRunner, clean_environment
 from penstock.profiling.work_folder import private_folder
 
 REVISION = 1
@@ -34,6 +34,8 @@ SYNTHESIS = (
 SEEDS = (1, 2, 3)
 """Placements that are tried before a clock counts as missed."""
 _ROW = re.compile(r"^Info:\s+(?P<name>[A-Za-z]\w*):\s+(?P<used>\d+)/\s*(?P<available>\d+)\s+\d+%", re.MULTILINE)
+_CROWDED_HINT = "unroll less (--max-lanes): what fills less of the chip is routed much sooner"
+_FULLEST = 3
 _OVERFULL_HINT = "unroll less, keep fewer weights on chip, or choose a larger device"
 
 
@@ -179,13 +181,13 @@ class _Flow:
             "--timing-allow-fail",
         )  # fmt: skip
         if not (self.folder / "report.json").is_file():
-            self._refuse_if_overfull(result)
+            self._refuse_if_too_full(result)
         report = self._needs("report.json", "nextpnr-ecp5", result)
         fmax, usage = read_report(report)
         return _Placement(fmax, seed, self._needs("board.config", "nextpnr-ecp5", result), usage), result.seconds
 
-    def _refuse_if_overfull(self, result: ToolResult) -> None:
-        """nextpnr lists what is used of what there is before it gives up."""
+    def _refuse_if_too_full(self, result: ToolResult) -> None:
+        """nextpnr lists what is used of what there is before it gives up, or finds no ways for the last wires."""
         log = result.stderr.read_text(errors="replace") + result.stdout.read_text(errors="replace")
         rows = {m["name"]: (int(m["used"]), int(m["available"])) for m in _ROW.finditer(log)}
         over = {name: counts for name, counts in rows.items() if counts[0] > counts[1]}
@@ -197,6 +199,14 @@ class _Flow:
                     for name, (used, available) in over.items()
                 ),
                 hint=_OVERFULL_HINT,
+            )  # fmt: skip
+        if rows and result.outcome is ToolOutcome.TIMEOUT:
+            fullest = sorted(rows, key=lambda name: rows[name][0] / rows[name][1], reverse=True)[:_FULLEST]
+            raise PenstockError(
+                code="bitstream-time", what=f"it was not placed and routed within {result.seconds / 60:.0f} minutes",
+                where=self.design.board.name,
+                limit="it takes " + ", ".join(f"{rows[name][0]} {name} of {rows[name][1]}" for name in fullest),
+                hint=_CROWDED_HINT,
             )  # fmt: skip
 
     def _start(self, what: str, tool: Tool, *arguments: str) -> ToolResult:

@@ -103,6 +103,15 @@ def test_a_design_that_does_not_fit_names_the_resource(monkeypatch: pytest.Monke
         placed(monkeypatch, "exit 1")  # the second time nothing is run
 
 
+def test_a_chip_too_crowded_to_route_in_time_says_how_full_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no failure that is kept: a quieter machine may end in time."""
+    placed(monkeypatch, "echo 'Info:         MULT18X18D:     125/    156    80%'; exec sleep 60")
+    for _ in range(2):
+        with pytest.raises(PenstockError, match="was not placed and routed within 0 minutes") as caught:
+            build_bitstream(wrapped(), timeout=1.0)
+        assert (caught.value.code, caught.value.limit) == ("bitstream-time", "it takes 125 MULT18X18D of 156")
+
+
 def test_it_says_which_tool_runs_and_how_long_it_took_before(monkeypatch: pytest.MonkeyPatch) -> None:
     fast = json.dumps({"fmax": {"clk": {"achieved": 173.7}}, "utilization": {}})
     placed(monkeypatch, f"echo x > board.config; echo '{fast}' > report.json")
