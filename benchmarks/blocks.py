@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 
+from benchmarks.asked import is_asked_for
 from benchmarks.kept_rows import keep_row, kept_rows
 from benchmarks.registry import Figures, Value
 from benchmarks.searched import Searched
@@ -52,7 +52,7 @@ def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> F
 
     Rows go to the end of the file `keep` when they are there, and those that it has are not searched again.
     """
-    wanted = [case for case in cases() if only in case.label or fnmatch(case.label, only)][:limit]
+    wanted = [case for case in cases() if is_asked_for(case.label, only)][:limit]
     known = {BlockCase(row["block"], row["mode"], row["tokens"]): row for row in kept_rows(keep)}
     rows: list[Mapping[str, Value]] = []
     for case in wanted:

@@ -20,11 +20,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.asked import is_asked_for
 from benchmarks.kernel_designs import CNN_BLOCKS, PLATFORM, Workload
 from benchmarks.kernels import rival_row
 from benchmarks.published import Published, rivals
@@ -86,7 +86,7 @@ def run(only: str = "", limit: int | None = None) -> Figures:
             for one in rivals(w.name)
         ),
     ]
-    wanted = [row for label, row in labels if only.lower() in label.lower() or fnmatch(label.lower(), only.lower())]
+    wanted = [row for label, row in labels if is_asked_for(label, only)]
     compile_all()
     rows = [row() for row in wanted[:limit]]
     networks = [row for row in rows if row["source"] != STREAM_HLS]

@@ -13,12 +13,12 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from statistics import median
 
 from benchmarks import workloads
+from benchmarks.asked import is_asked_for
 from benchmarks.kept_rows import keep_row, kept_rows
 from benchmarks.kernel_designs import PLATFORM, WORKLOADS, earlier_best, evaluator_of, limited
 from benchmarks.registry import Figures, Value
@@ -79,7 +79,7 @@ def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> F
     """
     known: dict[ExploreCase, Row] = {ExploreCase(row["case"], row["dsp_allowed"]): row for row in kept_rows(keep)}
     rows: list[Row] = []
-    wanted = [case for case in cases() if only in case.label or fnmatch(case.label, only)][:limit]
+    wanted = [case for case in cases() if is_asked_for(case.label, only)][:limit]
     with second_process(wanted=any(case not in known for case in wanted)) as second:
         for case in wanted:
             row = known.get(case)

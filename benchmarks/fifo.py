@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 
+from benchmarks.asked import is_asked_for
 from benchmarks.fifo_cnns import CNNS, Cnn, row_of
 from benchmarks.fifo_networks import attention, chain, diamond, random_network
 from benchmarks.fifo_optimum import exhaustive
@@ -79,7 +79,7 @@ class Sized:
 def run(only: str = "", limit: int | None = None) -> Figures:
     """`only` is a part of a network's name, as `cnn/` or `random`, or a pattern."""
     labels: list[tuple[str, Network | Cnn]] = [*((n.name, n) for n in networks()), *((c.name, c) for c in CNNS)]
-    wanted = [one for name, one in labels if only in name or fnmatch(name, only)][:limit]
+    wanted = [one for name, one in labels if is_asked_for(name, only)][:limit]
     sized = [size(one) for one in wanted if isinstance(one, Network)]
     cnns = [row_of(one) for one in wanted if isinstance(one, Cnn)]
     simulated = all(row["evidence"] == "simulated" for row in cnns)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 
+from benchmarks.asked import is_asked_for
 from benchmarks.kept_rows import keep_row, kept_rows
 from benchmarks.kernel_designs import WORKLOADS, KernelDesign, Workload, earlier_best, evaluator_of, limited, search
 from benchmarks.kernel_rtl import measure_rtl
@@ -64,7 +64,7 @@ def run(only: str = "", keep: Path | None = None) -> Figures:
     known = {str(row["label"]): row for row in kept_rows(keep)}
     rows: list[Mapping[str, Value]] = []
     for label, make in cases():
-        if only in label or fnmatch(label, only):
+        if is_asked_for(label, only):
             if (row := known.get(label)) is None:
                 row = {"label": label, **make()}
                 keep_row(keep, row)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from fnmatch import fnmatch
 from pathlib import Path
 
+from benchmarks.asked import is_asked_for
 from benchmarks.kept_rows import keep_row, kept_rows
 from benchmarks.language.part import TEXTS, names
 from benchmarks.language.rows import Row, run_rows
@@ -32,7 +32,7 @@ def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> F
 
     Rows go to the end of the file `keep` when they are there, and those that it has are not run again.
     """
-    asked = [name for name in all_names() if only in name or fnmatch(name, only)][:limit]
+    asked = [name for name in all_names() if is_asked_for(name, only)][:limit]
     rows: dict[str, Row] = {row["name"]: row for row in kept_rows(keep)}
     wanted = [name for name in needed(asked) if name not in rows]
 

@@ -21,10 +21,10 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from benchmarks.asked import is_asked_for
 from benchmarks.kept_rows import keep_row, kept_rows
 from benchmarks.model_corpus import onnx_exports
 from benchmarks.model_corpus.listing import ONNX, CorpusModel, corpus
@@ -187,4 +187,4 @@ def _reference(model: CorpusModel, folder: Path) -> str:
 
 
 def _wanted(model: CorpusModel, only: str) -> bool:
-    return any(only in text or fnmatch(text, only) for text in (model.name, model.group))
+    return any(is_asked_for(text, only) for text in (model.name, model.group))

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatch
 from pathlib import Path
 
+from benchmarks.asked import is_asked_for
 from benchmarks.hida import lenet, sweep
 from benchmarks.hida.published import TABLE_2
 from benchmarks.kept_rows import keep_row, kept_rows
@@ -35,7 +35,7 @@ def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> F
     """
     known: dict[str, Row] = {str(row["name"]): row for row in kept_rows(keep)}
     rows: list[Row] = []
-    for name, make in [(n, m) for n, m in makers().items() if only in n or fnmatch(n, only)][:limit]:
+    for name, make in [(n, m) for n, m in makers().items() if is_asked_for(n, only)][:limit]:
         row = known.get(name) or make()
         rows.append(row)
         if name not in known:

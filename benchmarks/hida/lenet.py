@@ -25,6 +25,7 @@ from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.lanes.binding import MULTIPLIERS
 from penstock.dse.rungs import Bench
 from penstock.dse.rungs.ranking import measure_all
 from penstock.dse.search.explore import explore
@@ -33,8 +34,8 @@ from penstock.dse.space.orders import follow_producer
 MODEL, PLATFORM, CLOCK_MHZ, QUANTISED = "zoo:lenet5", "zu3eg", 100.0, "w8a8"
 XC7Z020 = {"lut": 53_200, "ff": 106_400, "dsp": 220, "bram18": 280}
 SHARE_PCT = TABLE_2["HIDA"].resources_pct
-MULTIPLIERS = ("dsp", "fabric")
-UNPAIRED = {"multipliers": MULTIPLIERS[0]}
+UNPAIRED = ("dsp", "fabric")
+"""Multipliers of DSPs, one to a slice, or of LUTs."""
 FACTORS: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = (
     ("0", (0,), (1, 2, 3, 6)),
     ("0", (3, 4), (1, 5, 25)),
@@ -62,12 +63,12 @@ def searched() -> Row:
     """The better of what the search finds with each kind of multipliers, all else left to it, from PyTorch on."""
     began, cpu_began = time.perf_counter(), time.process_time()
     found = evaluator(prepare(import_model(MODEL), QUANTISED))
-    searches = {kind: explore(found, fixed=[f"multipliers={kind}"]) for kind in MULTIPLIERS}
+    searches = {kind: explore(found, fixed=[f"{MULTIPLIERS}={kind}"]) for kind in UNPAIRED}
     kind, explored = min(searches.items(), key=lambda item: item[1].best.evaluation.values)
     row = _row("lenet/search", found, explored.best.evaluation, began, cpu_began)
     modelled = sum(one.modelled for one in searches.values())
     tried = sum(len(one.tried) for one in searches.values())
-    of_dsp = searches[MULTIPLIERS[0]].best.evaluation.figures.interval
+    of_dsp = searches[UNPAIRED[0]].best.evaluation.figures.interval
     return {
         **row, "multipliers": kind, "modelled_interval_cycles_of_dsp": of_dsp,
         "designs": modelled + tried, "modelled": modelled,
@@ -78,7 +79,7 @@ def walked() -> Row:
     """The best of all designs of `FACTORS`. One that could not be faster than the best so far is not modelled."""
     began, cpu_began = time.perf_counter(), time.process_time()
     found = evaluator(prepare(import_model(MODEL), QUANTISED))
-    base = found.space.design({**found.space.default_params(), **UNPAIRED})
+    base = found.space.design({**found.space.default_params(), MULTIPLIERS: UNPAIRED[0]})
     best: Evaluation | None = None
     modelled = total = 0
     waiting: list[tuple[int, Factors]] = []

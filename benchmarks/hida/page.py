@@ -197,9 +197,9 @@ def _lenet(rows: Mapping[str, Row]) -> str:
         for name, title in named.items() if (row := rows.get(name))
     ]  # fmt: skip
     searched = rows.get("lenet/search")
-    of_dsp = CLOCK_MHZ * 1e6 / searched["modelled_interval_cycles_of_dsp"] if searched else 0
+    of_dsp = f"{CLOCK_MHZ * 1e6 / searched['modelled_interval_cycles_of_dsp']:,.0f}" if searched else "–"
     return _table(["", "resources, %", "frames/s", "took", "designs modelled"], [*published, *ours]) + (
-        f"\nThe search had multipliers of DSPs ({of_dsp:,.0f} frames/s *modelled*) and then of LUTs, of which there\n"
+        f"\nThe search had multipliers of DSPs ({of_dsp} frames/s *modelled*) and then of LUTs, of which there\n"
         "are more; in the 34,560 they are DSPs. Of these, those are not modelled whose lanes are more than the DSPs,\n"
         "and those that could not be faster than the best so far. Poolings have one lane in all of them, and hold\n"
         "the fastest up; the search gives them as many as they need. HIDA's hours are the vendor's HLS runs for each\n"

@@ -56,7 +56,7 @@ def find_functions(state: Quantiser, op: linalg.GenericOp, steps: Array) -> Mapp
     """
     step = float(steps.flat[0]) if steps.size == 1 else None
     finest = None if step is not None else float(np.min(steps))
-    sources = _sources(op)
+    sources, known = _sources(op), _known(state, op)
     found: dict[SSAValue, TabulatedFunction] = {}
     for inner in body_ops(op):
         value = inner.results[0]
@@ -64,7 +64,7 @@ def find_functions(state: Quantiser, op: linalg.GenericOp, steps: Array) -> Mapp
         if source is None or source is value or not leaves_chain(value, source, sources):
             continue
         chain = chain_between(op, source, value)
-        if not any(map(_is_curved, chain)) or _is_small(state, op, source) or _is_known(state, op, source):
+        if not any(map(_is_curved, chain)) or _is_small(state, op, source) or source in known:
             continue
         reach = _reach(state, op, source, found)
         if reach is None or reach == 0.0:
@@ -120,12 +120,14 @@ def _is_small(state: Quantiser, op: linalg.GenericOp, source: SSAValue) -> bool:
     return code is None or code.width <= 8
 
 
-def _is_known(state: Quantiser, op: linalg.GenericOp, value: SSAValue) -> bool:
-    """Whether it follows from parameters and constants alone: then so does what is made of it, and needs no table."""
-    if isinstance(value, BlockArgument):
-        return state.editor.is_param(op.inputs[value.index])
-    assert isinstance(value.owner, Operation)
-    return all(_is_known(state, op, operand) for operand in value.owner.operands)
+def _known(state: Quantiser, op: linalg.GenericOp) -> set[SSAValue]:
+    """What follows from parameters and constants alone: what is made of it does so too, and needs no table."""
+    inputs = zip(op.body.block.args, op.inputs, strict=False)  # the last argument is the result's
+    found: set[SSAValue] = {argument for argument, value in inputs if state.editor.is_param(value)}
+    for inner in body_ops(op):
+        if is_constant(inner.results[0]) or (inner.operands and found.issuperset(inner.operands)):
+            found.update(inner.results)
+    return found
 
 
 def _reach(

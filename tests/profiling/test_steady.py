@@ -22,7 +22,7 @@ from penstock.dse.rungs import FRAMES, simulate_inputs, steady_interval
 from penstock.dse.search.descent import descend
 from penstock.dse.search.explore import explore
 from penstock.dse.space.external import STRIPES
-from penstock.dse.space.tiling import TilingOptions
+from penstock.dse.space.tiling import TilingOptions, Value
 from penstock.profiling.channel_times import ChannelTimes
 from penstock.profiling.model import ChannelFigures, DesignModel
 from penstock.profiling.protocol import ProfilingError
@@ -57,14 +57,19 @@ def simulated_interval(evaluator: Evaluator, found: Evaluation) -> int:
     return interval
 
 
-@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), 1, 2, 3])
-def test_random_designs_take_no_longer_between_inputs_than_modelled(seed: int) -> None:
+def drawn(seed: int, count: int) -> tuple[Evaluator, list[dict[str, Value]]]:
+    """A random network of dense layers on a card, and some settings of its space."""
     draw = Random(seed)
     sizes = [draw.choice((32, 64, 96, 128)) for _ in range(draw.randint(3, 10))]
     dense = tuple(Dense(n, True, draw.random() < 0.5) for n in sizes[1:])
     evaluator = for_frames(build_network("int8", None, sizes[0], dense, seed=seed), draw.choice(("u55c", "kv260")))
-    for _ in range(3):
-        choices = {name: draw.choice(values) for name, values in evaluator.space.choices.items()}
+    return evaluator, [{n: draw.choice(values) for n, values in evaluator.space.choices.items()} for _ in range(count)]
+
+
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), 1, 2, 3])
+def test_random_designs_take_no_longer_between_inputs_than_modelled(seed: int) -> None:
+    evaluator, settings = drawn(seed, 3)
+    for choices in settings:
         found = evaluator.evaluate(choices)
         if not found.stops:
             assert found.figures.interval >= (1 - MARGIN) * (simulated_interval(evaluator, found) - ACCESS), choices
@@ -255,13 +260,9 @@ def test_fewer_inputs_of_long_ones_show_the_interval_that_all_do(name: str) -> N
 
 def test_as_many_are_simulated_as_usual_where_the_first_ones_come_sooner_than_the_next() -> None:
     """FIFOs that hold whole inputs let the first ones pass faster than the slowest task can."""
-    draw = Random(23)
-    sizes = [draw.choice((32, 64, 96, 128)) for _ in range(draw.randint(3, 10))]
-    dense = tuple(Dense(n, True, draw.random() < 0.5) for n in sizes[1:])
-    evaluator = for_frames(build_network("int8", None, sizes[0], dense, seed=23), draw.choice(("u55c", "kv260")))
-    choices = [{name: draw.choice(values) for name, values in evaluator.space.choices.items()} for _ in range(6)]
+    evaluator, settings = drawn(23, 6)
     runs = [
         simulate_inputs(evaluator.assembler.network(one.design), evaluator.platform, evaluator.clock_mhz, long=0)
-        for one in map(evaluator.evaluate, choices) if not one.stops
+        for one in map(evaluator.evaluate, settings) if not one.stops
     ]  # fmt: skip
     assert FRAMES in {len(run.frame_ends) for run in runs if run.deadlock is None}
