@@ -87,7 +87,8 @@ def run(only: str = "", limit: int | None = None) -> Figures:
         ),
     ]
     wanted = [row for label, row in labels if is_asked_for(label, only)]
-    compile_all()
+    if wanted:
+        compile_all()
     rows = [row() for row in wanted[:limit]]
     networks = [row for row in rows if row["source"] != STREAM_HLS]
     known = [float(str(row["dsp_efficiency_pct"])) for row in networks if row["dsp_efficiency_pct"] is not None]
