@@ -28,6 +28,7 @@ from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.loader import LoadedModel
 from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.search.effort import QUICKLY_MODELLED
 from penstock.dse.search.explore import explore
 from penstock.dse.search.second import SecondProcess, second_process
 from penstock.dse.space.tiling import TilingOptions
@@ -94,6 +95,9 @@ def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> F
         "median_gap_pct": round(median(gaps), 2) if gaps else None,
         "worst_gap_pct": max(gaps, default=None),
         "max_s": max((float(str(row["seconds"])) for row in rows), default=None),
+        "max_s_to_a_dozen_kernels": max(
+            (float(str(row["seconds"])) for row in rows if int(str(row.get("kernels", 0))) <= QUICKLY_MODELLED), default=None
+        ),
         "max_cpu_s": max((float(str(row["cpu_s"])) for row in rows), default=None),
         "infeasible_trials_pct": round(100 * sum(int(str(row["infeasible"])) for row in rows) / max(trials, 1), 1),
         "worse_than_kept": sum(row["kept_cycles"] is not None and _worse(row) for row in rows),
@@ -110,7 +114,8 @@ def _worse(row: Row) -> bool:
 def _row(case: ExploreCase, second: SecondProcess | None) -> Row:
     evaluator = case.evaluator()
     began, worked = time.perf_counter(), time.process_time()
-    row: dict[str, Value] = {"case": case.name, "dsp_allowed": case.dsp}
+    kernels = len(evaluator.space.graph.operations)
+    row: dict[str, Value] = {"case": case.name, "dsp_allowed": case.dsp, "kernels": kernels}
     try:
         found = explore(evaluator, second=second)
     except PenstockError as error:

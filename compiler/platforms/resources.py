@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 RESOURCE_LABELS = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram18": "BRAM18", "uram": "URAM"}
 """What people read of each."""
@@ -40,11 +40,10 @@ class Resources:
         return self.bram18 * BRAM18_BITS + self.uram * URAM_BITS
 
     def items(self) -> Iterator[tuple[str, int]]:
-        for field in fields(self):
-            yield field.name, int(getattr(self, field.name))
+        yield from self.as_dict().items()
 
     def as_dict(self) -> dict[str, int]:
-        return dict(self.items())
+        return {"lut": self.lut, "ff": self.ff, "dsp": self.dsp, "bram18": self.bram18, "uram": self.uram}
 
     def share_of(self, available: Resources) -> dict[str, float]:
         """Used over available, by resource; an infinite share where the device has none of what is used."""

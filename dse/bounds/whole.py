@@ -28,9 +28,7 @@ from penstock.dse.support.linear import LinearProgram
 
 _MOST_BUNCHES = 240
 """Of all kernels to begin with, so that a program is solved in a second or so."""
-_ROUNDS, _ROUNDS_OF_FEW = 4, 8
-_FEW_KERNELS = 8
-"""Whose programs are solved in tenths of a second."""
+_ROUNDS = 8
 _PARTS_OF_ONE = 4
 """That what was picked is told apart into."""
 _MOST_WAYS = 800
@@ -212,7 +210,7 @@ class WholeLanes:
         if any(not len(ways) for ways in self.ways.values()):
             return float(self.most)  # and longer, were all ways kept
         found = 0.0
-        for _ in range(_ROUNDS_OF_FEW if len(self.kernels) <= _FEW_KERNELS else _ROUNDS):
+        for _ in range(_ROUNDS):
             try:
                 solved = self._solve()
             except PenstockError:  # no solution in time

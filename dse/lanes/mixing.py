@@ -33,6 +33,10 @@ class Changeable:
     saved: Resources
     """What a change saves, of each resource; less than nothing of what it takes."""
 
+    def of_lanes(self, lanes: int) -> Changeable:
+        """The same of so many lanes, where this is one's."""
+        return Changeable(self.layer, self.operation, self.count * lanes, self.here, self.there, self.saved)
+
     def binding(self, changed: int) -> str:
         if changed >= self.count:
             return self.there.binding

@@ -317,7 +317,7 @@ class Fitter:
         for op in self.graph.operations:
             walk, count = self._walk(op, walks), lanes[op.layer].count
             area = area + self.costs.of_lane(op, walk.adders) * count + self.costs.of_pairs(op, lanes[op.layer].unroll)
-            candidates += [replace(one, count=one.count * count) for one in self.costs.changeable(op, walk)]
+            candidates += [one.of_lanes(count) for one in self.costs.changeable(op, walk)]
         return changes_towards(area, limits, candidates)
 
     def _single(self, op: TensorOp, sizes: Sizes) -> Lanes:

@@ -104,7 +104,7 @@ class _Descent:
         if self.kernels > _FEW_KERNELS:  # not all moves can be tried: those of the largest kernels matter most
             self.leading.sort(key=lambda op: -op.work)
         places = sum(prod(op.trips[d] for d in self.space.spatial.get(op.layer, ())) for op in self.graph.operations)
-        most = max(1, min(_MOST_TRIED, settings_of(self.kernels), _FOR_ALL_PLACES // places))
+        most = max(1, min(_MOST_TRIED, settings_of(self.kernels, evaluator.may_use.dsp), _FOR_ALL_PLACES // places))
         self.worth = Worth(evaluator, choices, most, second)
         self._evaluate = self.worth.evaluate
         self._more_banks = [striped] if evaluator.goal.weighs_frames else []  # the best may have begun with the fewest

@@ -12,6 +12,8 @@ QUICKLY_MODELLED = 12
 _FEWEST, _MOST, _OF_MANY = 8, 64, 4
 _FOR_SOME_KERNELS, _FOR_MANY_KERNELS = 150_000_000, 5_000_000
 """Settings times the fourth power or the cube of kernels."""
+_FOR_LANES, _A_SETTING, _A_KERNEL, _A_DSP = 44.0, 2e-3, 1.5e-3, 1.5e-6
+"""Of few kernels: half a minute on two processors, at what a setting, its kernels and their lanes take to model."""
 _OF_EACH_KERNEL = (WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED)
 
 
@@ -29,9 +31,16 @@ def usual_trials(choices: Choices, first: int, kernels: int, *, descended: bool 
     return min(MOST_USUAL_TRIALS // 2, first + max(_FEWEST, min(_MOST, 2 * len(open_to))))
 
 
-def settings_of(kernels: int) -> int:
-    """How many settings may be modelled before any is tried: of many kernels each takes longer, and has more moves."""
-    return max(_FOR_SOME_KERNELS // kernels**4, _FOR_MANY_KERNELS // kernels**3)
+def settings_of(kernels: int, dsps: int) -> int:
+    """How many settings may be modelled before any is tried: of many kernels each takes longer, and has more moves.
+
+    Of few kernels too, where there are DSPs for many lanes: more banks are placed and more designs tried until one
+    fits. It is a count, so that what is found depends on no clock.
+    """
+    most = max(_FOR_SOME_KERNELS // kernels**4, _FOR_MANY_KERNELS // kernels**3)
+    if kernels > QUICKLY_MODELLED:
+        return most
+    return min(most, int(_FOR_LANES / (_A_SETTING + _A_KERNEL * kernels + _A_DSP * dsps)))
 
 
 def near_enough(bound: LowerBound, gap: float) -> float:
