@@ -96,7 +96,8 @@ def run(only: str = "", limit: int | None = None, keep: Path | None = None) -> F
         "worst_gap_pct": max(gaps, default=None),
         "max_s": max((float(str(row["seconds"])) for row in rows), default=None),
         "max_s_to_a_dozen_kernels": max(
-            (float(str(row["seconds"])) for row in rows if int(str(row.get("kernels", 0))) <= QUICKLY_MODELLED), default=None
+            (float(str(row["seconds"])) for row in rows if int(str(row.get("kernels", 0))) <= QUICKLY_MODELLED),
+            default=None,
         ),
         "max_cpu_s": max((float(str(row["cpu_s"])) for row in rows), default=None),
         "infeasible_trials_pct": round(100 * sum(int(str(row["infeasible"])) for row in rows) / max(trials, 1), 1),
