@@ -51,8 +51,8 @@ def atax(rows: int = 390, columns: int = 410) -> Loaded:
 
 
 def bicg(rows: int = 410, columns: int = 390) -> Loaded:
-    """s = r A and q = A p."""
-    return _formula(lambda a, r, p: (r @ a, a @ p), (rows, columns), (rows,), (columns,))
+    """s = r A and q = A p. A comes twice, as in Stream-HLS's C++, where each product has an array of its own."""
+    return _formula(lambda a, b, r, p: (r @ a, b @ p), (rows, columns), (rows, columns), (rows,), (columns,))
 
 
 def gesummv(size: int = 250) -> Loaded:

@@ -28,7 +28,11 @@ from penstock.dse.support.linear import LinearProgram
 
 _MOST_BUNCHES = 240
 """Of all kernels to begin with, so that a program is solved in a second or so."""
-_ROUNDS = 8
+_ROUNDS, _ROUNDS_OF_FEW = 6, 8
+_FEW_KERNELS = 8
+"""Whose programs are solved in tenths of a second."""
+_EFFORT = 0.1
+"""Of the solver's, a program: a bound that a second more would raise by little is one already."""
 _PARTS_OF_ONE = 4
 """That what was picked is told apart into."""
 _MOST_WAYS = 800
@@ -210,7 +214,7 @@ class WholeLanes:
         if any(not len(ways) for ways in self.ways.values()):
             return float(self.most)  # and longer, were all ways kept
         found = 0.0
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS_OF_FEW if len(self.kernels) <= _FEW_KERNELS else _ROUNDS):
             try:
                 solved = self._solve()
             except PenstockError:  # no solution in time
@@ -278,7 +282,7 @@ class WholeLanes:
                     if part.share > LEAST_SHARE:
                         program.row(trees(part.through, between | {works[other]: -part.share}), ">=", cycles)
         self._area(program, {layer: {v: 1.0} for layer, v in lanes.items()})
-        solution = program.solve(gap=_NEAR)
+        solution = program.solve(_EFFORT, _NEAR)
         if solution is None:
             return None
         chosen = {layer: [n for n, v in enumerate(vs) if solution.values[v] > 0.01] for layer, vs in picks.items()}

@@ -23,12 +23,12 @@ from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.sides import favoured, regrouped, sides_of
 from penstock.dse.search.turned import followed
 from penstock.dse.search.untangled import untangled
+from penstock.dse.search.walk_moves import WalkMoves, anchors, capped, other_walks, small_moves
 from penstock.dse.search.worth import PassedOver, State, Worth, rank_of
 from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fitted import (
     BUILT,
     BURST,
-    CAPPED,
     COMPACT,
     FAVOUR,
     FITTED,
@@ -37,8 +37,6 @@ from penstock.dse.space.fitted import (
     SHARE,
     WALK,
     Allowance,
-    cap_of,
-    outer_of,
 )
 from penstock.dse.space.grouping import BUDGET, GREEDY
 from penstock.dse.space.tiling import Choices, Params, Value
@@ -49,6 +47,8 @@ _FOR_ALL_PLACES = 1_250_000
 """Settings times the places of all kernels' frames: each passes on its own, and is timed."""
 _WORTH_ANOTHER = 0.4
 """What part of the settings may be tried before a descent from another start is begun."""
+_WORTH_AN_ANCHOR, _FAR_ABOVE = 0.7, 1.4
+"""And before one from another way to walk all kernels, where the best is still so many times the bound."""
 _MOST_FRUITLESS, _FOR_WHAT_DOES_NOT_FIT = 12, 24
 _FEW_KERNELS = 12
 _PADDINGS_OF_MANY = 16
@@ -120,8 +120,21 @@ class _Descent:
             more = len(worth.seen) < worth.most * _WORTH_ANOTHER
             if not found or (more and not self._is_enough(min(found, key=rank_of))):
                 found.append(self._descend(start, rounds, anchored=not self._flows(start)))
+        found += self._from_anchors(starts[0], min(found, key=rank_of))
         best = self._fed(self._elsewhere(min(found, key=rank_of)))
         return Descended(self._seen_to_run(best), len(worth.seen), worth.timed)
+
+    def _from_anchors(self, start: Evaluation, best: Evaluation) -> Iterator[Evaluation]:
+        """Of what stays far above the bound, a descent from each way to walk all kernels alike: which of them ends best
+        does not show before."""
+        if not best.feasible or best.values[0] <= self.enough * _FAR_ABOVE or self._flows(start):
+            return
+        ways = [way for op in self.leading for way in self._by(anchors, op)(start)]
+        for anchor in sorted(self._all(ways), key=rank_of):
+            if self._is_enough(best) or len(self.worth.seen) >= self.worth.most * _WORTH_AN_ANCHOR:
+                break
+            yield (ended := self._descend(anchor, 1, anchored=False))
+            best = min(best, ended, key=rank_of)
 
     def _untangled(self, best: Evaluation) -> Evaluation:
         """Of many kernels not all are turned: with those turned first beside which most waits, in step with others."""
@@ -133,7 +146,7 @@ class _Descent:
 
     def only_walks(self, start: Params) -> Evaluation | None:
         best = self._evaluate(dict(start))
-        return None if best is None else self._in_turn([partial(self._other_walks, op) for op in self.leading], best)
+        return None if best is None else self._in_turn([self._by(other_walks, op) for op in self.leading], best)
 
     def _seen_to_run(self, found: Evaluation) -> Evaluation:
         """The best that runs through: all were modelled as if the depths of their FIFOs sufficed."""
@@ -177,20 +190,23 @@ class _Descent:
 
     def _descend(self, best: Evaluation, rounds: int, *, anchored: bool = True) -> Evaluation:
         whole: list[_Moves] = [
-            self._capped, lambda best: self._other_multipliers(best.params),
+            lambda best: capped(self.choices, best.params), lambda best: self._other_multipliers(best.params),
             *(lambda best, moves=moves: moves(self.choices, best.params) for moves in FED),
             lambda best: [{**best.params, **self.fitting.streamed_first()}], partial(regrouped, self.choices),
             lambda best: in_blocks(self.choices, best.params),
         ]  # fmt: skip
-        small, walks = ([partial(m, op) for op in self.leading] for m in (self._small_moves, self._other_walks))
+        small, walks = ([self._by(moves, op) for op in self.leading] for moves in (small_moves, other_walks))
         if anchored:
-            best = self._in_turn([partial(self._anchors, op) for op in self.leading], best)
+            best = self._in_turn([self._by(anchors, op) for op in self.leading], best)
         for _ in range(rounds):
             before = best
             best = self._in_turn([*whole, self._by_sides, *small, *walks, *small, self._padded, self._smaller], best)
             if best is before:
                 break
         return best
+
+    def _by(self, moves: WalkMoves, op: TensorOp) -> _Moves:
+        return lambda best: moves(self.space, self.choices, op, best.params)
 
     def _in_turn(self, kinds: Sequence[_Moves], best: Evaluation) -> Evaluation:
         """One kind of moves after the other, each from the best until then."""
@@ -322,39 +338,6 @@ class _Descent:
         return sides_of(self.graph, self.leading)[: self.worth.most // _OF_SETTINGS]
 
     # -- moves
-
-    def _capped(self, best: Evaluation) -> Iterator[State]:
-        """All kernels with few lanes along their outermost dims, so that each begins soon after the one before."""
-        walks = {name: outer_of(value) for name, value in best.params.items() if name.startswith(f"{WALK}.")}
-        for cap in CAPPED.values():
-            named = {name: outer + cap for name, outer in walks.items()}
-            yield {**best.params, **{name: value for name, value in named.items() if value in self.choices[name]}}
-
-    def _anchors(self, op: TensorOp, best: Evaluation) -> list[State]:
-        """Walks with one slow dim, for all other kernels to fall in with."""
-        name = f"{WALK}.{op.layer}"
-        slow = [v for v in self.choices[name] if len(outer_of(v)) == 1 and cap_of(v) in (CAPPED[None], CAPPED[1])]
-        return [followed(self.space, op, {**best.params, name: value}) for value in slow]
-
-    def _other_walks(self, op: TensorOp, best: Evaluation) -> Iterator[State]:
-        """Another order for one kernel: alone, and with all around it in step."""
-        name = f"{WALK}.{op.layer}"
-        here = cap_of(best.params[name])
-        for value in (value for value in self.choices[name] if cap_of(value) == here):
-            alone = {**best.params, name: value}
-            yield alone
-            yield followed(self.space, op, alone)
-
-    def _small_moves(self, op: TensorOp, best: Evaluation) -> Iterator[State]:
-        """The same order with other lanes."""
-        walk = f"{WALK}.{op.layer}"
-        outer = outer_of(best.params[walk])
-        for cap in CAPPED.values():
-            if (other := outer + cap) != best.params[walk] and other in self.choices[walk]:
-                yield {**best.params, walk: other}
-                yield followed(self.space, op, {**best.params, walk: other})
-        for name in (f"{kind}.{op.layer}" for kind in (BURST, COMPACT, FAVOUR, BUILT)):
-            yield from ({**best.params, name: v} for v in self.choices.get(name, ()) if v != best.params[name])
 
     def _padded(self, best: Evaluation) -> Iterator[State]:
         """Dims as they are, or padded for all that may be used, or for what operators were left of it."""

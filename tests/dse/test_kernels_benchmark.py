@@ -59,8 +59,8 @@ def test_a_workload_computes_in_the_interpreter_what_pytorch_computes(name):
 def test_the_formulas_are_those_of_the_tables():
     module, (a, b, c) = SMALL["gemm"]
     assert np.allclose(module(a, b, c), 0.5 * (a.numpy() @ b.numpy()) + 0.1 * c.numpy(), atol=1e-5)
-    module, (a, r, p) = SMALL["bicg"]
-    assert [tuple(out.shape) for out in module(a, r, p)] == [(6,), (5,)]
+    module, (a, b, r, p) = SMALL["bicg"]
+    assert [tuple(out.shape) for out in module(a, b, r, p)] == [(6,), (5,)]
     assert WORKLOADS["gemm"].macs == 10_560_000
     assert WORKLOADS["Autoencoder"].macs == 32 * 2 * (784 * 256 + 256 * 128 + 128 * 64)
 
