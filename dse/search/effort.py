@@ -12,7 +12,7 @@ QUICKLY_MODELLED = 12
 _FEWEST, _MOST, _OF_MANY = 8, 64, 4
 _FOR_SOME_KERNELS, _FOR_MANY_KERNELS = 150_000_000, 5_000_000
 """Settings times the fourth power or the cube of kernels."""
-_FOR_LANES, _A_SETTING, _A_KERNEL, _A_DSP = 38.0, 2e-3, 2e-3, 1.5e-6
+_FOR_LANES, _A_SETTING, _A_KERNEL, _A_DSP = 44.0, 2e-3, 2e-3, 1.5e-6
 """Of few kernels: half a minute on two processors, at what a setting, its kernels and their lanes take to model."""
 _OF_EACH_KERNEL = (WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED)
 
