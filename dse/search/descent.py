@@ -127,7 +127,8 @@ class _Descent:
     def _from_anchors(self, start: Evaluation, best: Evaluation) -> Iterator[Evaluation]:
         """Of what stays far above the bound, a descent from each way to walk all kernels alike: which of them ends best
         does not show before."""
-        if not best.feasible or best.values[0] <= self.enough * _FAR_ABOVE or self._flows(start):
+        far = best.feasible and 0 < self.enough * _FAR_ABOVE < best.values[0]  # where a bound is known
+        if not far or self._flows(start):
             return
         ways = [way for op in self.leading for way in self._by(anchors, op)(start)]
         for anchor in sorted(self._all(ways), key=rank_of):
