@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from benchmarks.explore import ExploreCase
 from penstock.compiler.errors import PenstockError
+from penstock.dse.bounds.bound import lower_bound
 from penstock.dse.evaluation.choosing import nearest_miss, pareto_front, select_best
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.search.descent import descend
-from penstock.dse.search.effort import QUICKLY_MODELLED
+from penstock.dse.search.effort import QUICKLY_MODELLED, settings_of
 from penstock.dse.search.explore import Tried, explore
 from penstock.dse.search.start import plan
+from penstock.dse.search.walk_moves import anchors, capped, other_walks, small_moves
 from penstock.dse.space.tiling import TilingOptions
 from tests.compiler.designs import Dense, build_network
 
@@ -155,3 +157,35 @@ def test_of_each_dim_the_few_paddings_with_the_most_divisors_are_known() -> None
     assert (3, 5, 1, 2) in even.values(), "of 97 columns: 100, 102, 98 and 99"
     assert (1, 0) in even.values(), "of 17 rows 18, and as they are"
     assert {name: few[0] for name, few in even.items()} == evaluator.space.fitting.smooth
+
+
+def test_fewer_settings_are_looked_at_where_each_takes_longer() -> None:
+    """Of a dozen kernels with 9,000 DSPs a third of what a few with few have; of more kernels as many as they may."""
+    assert settings_of(4, 1000) > 3000 > settings_of(3, 9000) > settings_of(12, 9000) > 1000
+    assert settings_of(QUICKLY_MODELLED + 3, 100) == settings_of(QUICKLY_MODELLED + 3, 9000) > settings_of(40, 100)
+
+
+def test_every_move_of_walks_is_a_setting_of_the_space_and_anchors_take_all_kernels_along() -> None:
+    evaluator = ExploreCase("attention-small", 320).evaluator()
+    space = evaluator.space
+    here = space.fitted_setting()
+    walked = {name for name in here if name.startswith("walk.")}
+    for op in space.fitting.leading:
+        for moves in (anchors, other_walks, small_moves):
+            for state in moves(space, space.choices, op, here):
+                assert all(value in space.choices[name] for name, value in state.items()), (moves, op.layer)
+    for state in capped(space.choices, here):
+        assert all(value in space.choices[name] for name, value in state.items())
+    query = next(op for op in space.fitting.leading if op.layer == "query")
+    heads = next(one for one in anchors(space, space.choices, query, here) if one["walk.query"] == "1-fine")
+    assert {name for name in walked if heads[name] != here[name]} >= {"walk.query", "walk.bmm", "walk.bmm_2"}
+    assert {name for name in heads if heads[name] != here[name]} <= walked
+
+
+@pytest.mark.slow
+def test_what_stays_far_above_its_bound_is_descended_to_from_each_way_to_walk_all_kernels() -> None:
+    """From the fastest start alone, an attention of 3,000 DSPs took 8,898 cycles."""
+    evaluator = ExploreCase("MultiHeadSelfAttention1", 3000).evaluator()
+    found = descend(evaluator, enough=lower_bound(evaluator).value)
+    assert found is not None
+    assert found.best.values[0] < 7600
