@@ -31,7 +31,7 @@ _MOST_BUNCHES = 240
 _ROUNDS, _ROUNDS_OF_FEW = 6, 8
 _FEW_KERNELS = 8
 """Whose programs are solved in tenths of a second."""
-_EFFORT = 0.1
+_EFFORT = 0.2
 """Of the solver's, a program: a bound that a second more would raise by little is one already."""
 _PARTS_OF_ONE = 4
 """That what was picked is told apart into."""
