@@ -17,7 +17,7 @@ from penstock.compiler.package.report_search import (
     RungErrorInfo,
     WhyInfo,
 )
-from penstock.dse.bounds.bound import lower_bound
+from penstock.dse.bounds.bound import LowerBound, lower_bound
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.explaining.looks import Looks
@@ -44,8 +44,10 @@ def explained(
     history: History,
     profiles: ProfileUse | None,
     looks: Looks | None = None,
+    bound: LowerBound | None = None,
 ) -> ExplorationReport:
-    """`chosen` is the trial's design as the search had it; `looks` may know what is around it.
+    """`chosen` is the trial's design as the search had it; `looks` may know what is around it, `bound` that of the
+    search: to find it again takes up to twenty seconds.
 
     What cannot be explained is noted; the design stands.
     """
@@ -54,12 +56,12 @@ def explained(
     if why is not None:
         passed = making.make("what was passed over", lambda: passed_over(section), ())
         why = why.model_copy(update={"sentences": (*why.sentences, *passed)})
-    bound = making.make("the bound", lambda: bound_of(evaluator, chosen), None)
-    if why is not None and bound is not None:
-        why = why.model_copy(update={"sentences": (*why.sentences, bound_in_words(bound))})
+    beside = making.make("the bound", lambda: bound_of(bound or lower_bound(evaluator), chosen), None)
+    if why is not None and beside is not None:
+        why = why.model_copy(update={"sentences": (*why.sentences, bound_in_words(beside))})
     update = {
         "why": why,
-        "bound": bound,
+        "bound": beside,
         "rung_errors": making.make(RUNGS_DIFFER, lambda: _errors(evaluator, history, making), ()),
         "correction": making.make("the correction", lambda: _correction(section, evaluator, chosen, history), ""),
         "profiles": profiles,
@@ -89,9 +91,9 @@ def _correction(section: ExplorationReport, evaluator: Evaluator, chosen: Evalua
     return f"{found.basis}: {weaker} cycles × {found.ratio:.3f}" if len(found.ratios) > 1 else found.basis
 
 
-def bound_of(evaluator: Evaluator, chosen: Evaluation) -> BoundInfo:
+def bound_of(bound: LowerBound, chosen: Evaluation) -> BoundInfo:
     """What no design can be better than, beside what the chosen one is."""
-    bound, reached = lower_bound(evaluator), chosen.values[0]
+    reached = chosen.values[0]
     gap = 100 * bound.gap(reached)
     return BoundInfo(
         figure=bound.figure, value=bound.value, reached=reached, gap_pct=round(gap, 2) if isfinite(gap) else None,

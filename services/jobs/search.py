@@ -301,7 +301,9 @@ def find_unexplained(
     early = f"the best is within {settings.gap:g} % of the bound" if found.stopped_early else ""
     section = section.model_copy(update={"modelled": found.modelled, "stopped": early})
     chosen, use = evaluations[choice.trial], use_of(bench.profiles.counts)
-    return choice, lambda: explained(section, evaluator, chosen, found.tried, bench.history, use, looks)
+    return choice, lambda: explained(
+        section, evaluator, chosen, found.tried, bench.history, use, looks, found.bound
+    )  # fmt: skip
 
 
 def finish_given(
