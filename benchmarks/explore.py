@@ -38,6 +38,7 @@ BUDGETS = (100, 320, 1000, 3000, 9000)
 Row = Mapping[str, Value]
 
 OTHERS: Mapping[str, Callable[[], Loaded]] = {
+    "bicg-one-array": workloads.bicg_of_one_array,
     "mlp-one-row": partial(workloads.feed_forward, 1, 64, 256),
     "mlp-primes": partial(workloads.feed_forward, 17, 97, 53),
     "mlp-powers": partial(workloads.feed_forward, 64, 128, 512),

@@ -55,6 +55,11 @@ def bicg(rows: int = 410, columns: int = 390) -> Loaded:
     return _formula(lambda a, b, r, p: (r @ a, b @ p), (rows, columns), (rows, columns), (rows,), (columns,))
 
 
+def bicg_of_one_array(rows: int = 410, columns: int = 390) -> Loaded:
+    """The same of one array: what is next in one order is not in the other, so that both go by blocks."""
+    return _formula(lambda a, r, p: (r @ a, a @ p), (rows, columns), (rows,), (columns,))
+
+
 def gesummv(size: int = 250) -> Loaded:
     """y = 1.5 A x + 1.2 B x."""
     return _formula(lambda a, b, x: 1.5 * (a @ x) + 1.2 * (b @ x), (size, size), (size, size), (size,))
