@@ -208,11 +208,9 @@ def lanes_of(access: MemoryOp) -> tuple[int, ...]:
 def _remainders(corner: Linear, banks: int, trips: Sequence[int]) -> set[int]:
     """Every bank at which the access can start."""
     found = {corner.offset % banks}
-    if banks == 1:
-        return found
     for factor, trip in zip(corner.factors, trips, strict=True):
         if factor % banks == 0:
-            continue
+            continue  # along this loop it stays in its bank
         steps = {factor * i % banks for i in range(min(trip, banks))}
         found = {(a + b) % banks for a in found for b in steps}
     return found

@@ -43,7 +43,7 @@ class Resources:
         yield from self.as_dict().items()
 
     def as_dict(self) -> dict[str, int]:
-        return {"lut": self.lut, "ff": self.ff, "dsp": self.dsp, "bram18": self.bram18, "uram": self.uram}
+        return dict(vars(self))
 
     def share_of(self, available: Resources) -> dict[str, float]:
         """Used over available, by resource; an infinite share where the device has none of what is used."""

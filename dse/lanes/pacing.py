@@ -379,7 +379,7 @@ class Fitter:
         for one in self.costs.changeable(op, walk):
             changed = changes.get((op.layer, one.operation), 0)
             if changed:
-                bindings[one.operation] = replace(one, count=one.count * lanes.count).binding(changed)
+                bindings[one.operation] = one.of_lanes(lanes.count).binding(changed)
         return bindings
 
     def _rest(self, op: TensorOp, walk: KernelWalk, lanes: Lanes, changes: Changes) -> int:
@@ -394,5 +394,5 @@ class Fitter:
             if one.operation == name:
                 running = prod(n for d, n in enumerate(lanes.unroll) if d not in op.reductions)
                 changed = changes.get((op.layer, name), 0)
-                return slowest_running_sum(replace(one, count=one.count * lanes.count), changed, running) + _STORED
+                return slowest_running_sum(one.of_lanes(lanes.count), changed, running) + _STORED
         return row_of(op, name, self.library, self.costs.bindings(op, walk.adders).get(name)).latency + _STORED

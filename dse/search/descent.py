@@ -128,7 +128,7 @@ class _Descent:
         """Of what stays far above the bound, a descent from each way to walk all kernels alike: which of them ends best
         does not show before."""
         far = best.feasible and 0 < self.enough * _FAR_ABOVE < best.values[0]  # where a bound is known
-        if not far or self._flows(start):
+        if not far or self._flows(start) or len(self.worth.seen) >= self.worth.most * _WORTH_AN_ANCHOR:
             return
         ways = [way for op in self.leading for way in self._by(anchors, op)(start)]
         for anchor in sorted(self._all(ways), key=rank_of):
