@@ -31,7 +31,7 @@ from penstock.dse.space.external import STRIPES
 OPERATORS, OVERLAP, CHAIN, PORTS, MEMORY = "operators", "waiting", "dependences", "ports", "bandwidth"
 _MOST_OVERLAPPING = 64
 """Kernels up to which what they wait for is worked out: each may wait for all others."""
-_MOST_WHOLE = 16
+MOST_TOLD_APART = 16
 """Kernels up to which their ways to unroll are told apart."""
 _SLACK = 1e-9
 """Sums of shares are floats: a design that takes all of a resource keeps to it."""
@@ -209,7 +209,7 @@ class GoalBounds:
         needs = needs_of(self.graph, self.bodies)
         overlap = Overlap(working, self.chains, needs, self.limits, float(least))
         found = overlap.shortest()
-        if len(self.kernels) <= _MOST_WHOLE:
+        if len(self.kernels) <= MOST_TOLD_APART:
             found = max(found, self._whole(needs, max(found, float(least)), overlap))
         return ceil(found)
 

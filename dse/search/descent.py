@@ -14,6 +14,7 @@ from random import Random
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
+from penstock.dse.bounds.bound import MOST_TOLD_APART
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.binding import MULTIPLIERS
@@ -47,8 +48,9 @@ _FOR_ALL_PLACES = 1_250_000
 """Settings times the places of all kernels' frames: each passes on its own, and is timed."""
 _WORTH_ANOTHER = 0.4
 """What part of the settings may be tried before a descent from another start is begun."""
-_WORTH_AN_ANCHOR, _FAR_ABOVE = 0.7, 1.4
-"""And before one from another way to walk all kernels, where the best is still so many times the bound."""
+_FOR_ANCHORS, _FAR_ABOVE = 0.4, 1.4
+"""How many more settings there are for other ways to walk all kernels, where the best is still so many times the
+bound."""
 _MOST_FRUITLESS, _FOR_WHAT_DOES_NOT_FIT = 12, 24
 _FEW_KERNELS = 12
 _PADDINGS_OF_MANY = 16
@@ -120,22 +122,22 @@ class _Descent:
             more = len(worth.seen) < worth.most * _WORTH_ANOTHER
             if not found or (more and not self._is_enough(min(found, key=rank_of))):
                 found.append(self._descend(start, rounds, anchored=not self._flows(start)))
-        found += self._from_anchors(starts[0], min(found, key=rank_of))
-        best = self._fed(self._elsewhere(min(found, key=rank_of)))
+        best = self._fed(self._from_anchors(starts[0], self._elsewhere(min(found, key=rank_of))))
         return Descended(self._seen_to_run(best), len(worth.seen), worth.timed)
 
-    def _from_anchors(self, start: Evaluation, best: Evaluation) -> Iterator[Evaluation]:
-        """Of what stays far above the bound, a descent from each way to walk all kernels alike: which of them ends best
-        does not show before."""
-        far = best.feasible and 0 < self.enough * _FAR_ABOVE < best.values[0]  # where a bound is known
-        if not far or self._flows(start) or len(self.worth.seen) >= self.worth.most * _WORTH_AN_ANCHOR:
-            return
+    def _from_anchors(self, start: Evaluation, best: Evaluation) -> Evaluation:
+        """Of what stays far above a bound that is near for others: descents from ways to walk all kernels alike, the
+        fastest first, with settings of their own. Which of them ends best does not show before."""
+        far = best.feasible and 0 < self.enough * _FAR_ABOVE < best.values[0]
+        if not far or self.kernels > MOST_TOLD_APART or self._flows(start) or self.evaluator.goal.weighs_frames:
+            return best
+        self.worth.most += int(self.worth.most * _FOR_ANCHORS)
         ways = [way for op in self.leading for way in self._by(anchors, op)(start)]
         for anchor in sorted(self._all(ways), key=rank_of):
-            if self._is_enough(best) or len(self.worth.seen) >= self.worth.most * _WORTH_AN_ANCHOR:
+            if self._is_enough(best) or not self.worth.may_go_on:
                 break
-            yield (ended := self._descend(anchor, 1, anchored=False))
-            best = min(best, ended, key=rank_of)
+            best = min(best, self._descend(anchor, 1, anchored=False), key=rank_of)
+        return best
 
     def _untangled(self, best: Evaluation) -> Evaluation:
         """Of many kernels not all are turned: with those turned first beside which most waits, in step with others."""
