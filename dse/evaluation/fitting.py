@@ -77,7 +77,7 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
     wanted = part_of(limits, share)
     allowance = Allowance(wanted)
     found, steps = model(allowance), 1
-    first = found
+    first, in_vain = found, False
     if spills and _keeps(other := model(replace(allowance, spilled=True)), wanted):
         return min(found, other, key=lambda one: one.values) if _keeps(found, wanted) else other
     for _ in range(_TRIES - 1):
@@ -87,7 +87,7 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
         if _lacks_memories(found, wanted):
             return _with_fewer_lanes(model, allowance, found, wanted)
         changing = mixed and max(over, key=lambda name: over[name]) == "lut" and over["lut"] > 1
-        lowered = _lowered(allowance, found, wanted, over, steps, changing=changing)
+        lowered = _lowered(allowance, found, wanted, over, steps, changing=changing, in_vain=in_vain)
         if lowered == allowance:
             return found  # nothing that fewer lanes would change
         if changing:
@@ -98,6 +98,7 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
         allowance, found = lowered, model(lowered)
         if (steps > 1 or allowance.whole.lut < above.whole.lut * _FAR_LESS) and _keeps(found, wanted):
             return _between(model, allowance, above, found, before, wanted)
+        in_vain = found.routing is not None and found.routing == before.routing
         # where operators take little of what they were allowed, it has to be lowered by far before they are fewer
         steps = 2 * steps if found.figures.resources == before.figures.resources else 1
     if steps > 1 and found.figures.resources == first.figures.resources:
@@ -188,11 +189,19 @@ def _with_fewer_lanes(model: Callable[[Allowance], J], allowance: Allowance, fou
 
 
 def _lowered(
-    allowance: Allowance, found: Judged, wanted: Resources, over: Mapping[str, float], steps: int, *, changing: bool
+    allowance: Allowance,
+    found: Judged,
+    wanted: Resources,
+    over: Mapping[str, float],
+    steps: int,
+    *,
+    changing: bool,
+    in_vain: bool,
 ) -> Allowance:
     """Less for operators, by as much as the whole design is over.
 
-    Mixed operators use up what LUTs they are allowed, so by as many fewer as there are too many.
+    Where a kernel cannot be routed, and less for each was `in_vain` before, there is less for all. Mixed operators use
+    up what LUTs they are allowed, so by as many fewer as there are too many.
     """
     used, whole = found.figures.resources, allowance.whole
     dsp = whole.dsp - max(0, used.dsp - wanted.dsp)
@@ -203,7 +212,7 @@ def _lowered(
     elif excess > 1:
         whole = replace(whole, lut=int(min(whole.lut, used.lut) / (excess / _A_LITTLE_LESS) ** steps), dsp=dsp)
     else:
-        whole = replace(whole, dsp=dsp)
+        whole = replace(whole, dsp=dsp, lut=int(whole.lut * (_FAR_LESS if in_vain else 1)))
     one = allowance.one
     if found.routing is not None and found.routing.share > 1:
         one = _smaller(one or largest_kernel(found), found.routing.share)

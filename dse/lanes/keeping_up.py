@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import prod, sqrt
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.platforms import Resources
+from penstock.dse.lanes.costs import LaneCosts
 from penstock.dse.lanes.factors import Lanes, cheapest, useful_factors
 
 
@@ -58,3 +59,18 @@ class PacedKernel:
             unroll[d] = next((n for n in useful_factors(lanes) if self.work <= pace * n * others), lanes)
             count = others * unroll[d]
         return Lanes(-(-self.work // count), tuple(unroll))
+
+
+def parts_in_turn(operations: Sequence[TensorOp], costs: LaneCosts, limits: Resources) -> dict[str, float]:
+    """Of kernels that run one after the other, what part of a pace each may take.
+
+    Lanes l_i for work w_i at a cost of c_i a lane make the sum of w_i / l_i least, for a given sum of c_i l_i, where
+    every w_i / l_i is in proportion to the root of c_i w_i.
+    """
+    roots = dict[str, float]()
+    for op in operations:
+        lane = costs.of_lane(op, "") * 2 + costs.shared(op)  # of two lanes, which may share an operator
+        share = lane.lut / max(1, limits.lut) + lane.dsp / max(1, limits.dsp)
+        roots[op.layer] = sqrt(op.work * max(share, 1 / max(1, limits.lut)))
+    longest = max(roots.values())
+    return {layer: root / longest for layer, root in roots.items()}

@@ -20,6 +20,9 @@ from penstock.dse.lanes.binding import bindable, operand_bits, operator_bits
 Changes = Mapping[tuple[str, str], int]
 """How many operators of a layer's operation are built of what they were not built of at the start."""
 
+STORED = 3
+"""Stages of a running sum besides its adder: the word is loaded, stored, and seen by the next load."""
+
 
 @dataclass(frozen=True)
 class Changeable:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from xdsl.ir import BlockArgument, SSAValue
-
-from penstock.compiler.analysis.graph import Concat, Graph, TensorOp
+from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.dialects.types import tensor_bits
+from penstock.dse.lanes.joined import extended
 from penstock.dse.lanes.walks import SOME, KernelWalk
 
 _SOON = 64
@@ -58,7 +57,8 @@ def follow(walks: Mapping[str, KernelWalk], start: TensorOp, graph: Graph) -> di
                 continue
             met.add(other.layer)
             if other.layer in found and not found[other.layer].frame:
-                found[other.layer] = replace(found[other.layer], outer=wanted, most=walks[start.layer].most)
+                like = walks[start.layer]
+                found[other.layer] = replace(found[other.layer], outer=wanted, most=like.most, in_parts=like.in_parts)
             waiting.append((other, wanted))
     return found
 
@@ -84,7 +84,7 @@ def flowing(walks: Mapping[str, KernelWalk], large: Mapping[str, Sequence[int]],
     otherwise, all of it would wait on the chip.
     """
     found = dict(walks)
-    extended = _extended(graph)
+    joined = extended(graph)
     slices: dict[str, int | None] = {}
     behind: dict[str, int] = {}  # the work of the busiest kernel of those whose slices come along; none before a whole
     for op in graph.operations:
@@ -101,7 +101,7 @@ def flowing(walks: Mapping[str, KernelWalk], large: Mapping[str, Sequence[int]],
         appended = [
             (dim, 0)
             for value, dims in zip(op.inputs, op.operand_dims, strict=True)
-            if value in extended and (dim := dims[extended[value]]) in mine
+            if value in joined and (dim := dims[joined[value]]) in mine
         ]
         coming = [*appended, *coming]
         along = next(iter([*(d for d, _ in coming), *(d for d in mine if d not in op.reductions), *mine]), None)
@@ -112,16 +112,5 @@ def flowing(walks: Mapping[str, KernelWalk], large: Mapping[str, Sequence[int]],
         if op.layer in found and along is not None and not found[op.layer].frame:
             few = SOME if summed and op.trips[along] > SOME else 1
             follows = bool(coming) and not appended and len(walked) > 1  # of slices one after the other, few at once
-            found[op.layer] = replace(found[op.layer], outer=(along,), most=few if follows else None)
-    return found
-
-
-def _extended(graph: Graph) -> dict[SSAValue, int]:
-    """Tensors that are mostly an input, and what is computed behind it: with the dim along which that follows."""
-    found: dict[SSAValue, int] = {}
-    for node in graph.nodes:
-        if isinstance(node, Concat):
-            largest = max(node.sources, key=tensor_bits)
-            if isinstance(largest, BlockArgument) and not all(isinstance(one, BlockArgument) for one in node.sources):
-                found[node.result] = node.dim
+            found[op.layer] = replace(found[op.layer], outer=(along,), most=few if follows else None, in_parts=False)
     return found

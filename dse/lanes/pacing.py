@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from math import inf, lcm, prod, sqrt
+from math import gcd, inf, lcm, prod
 
 from xdsl.ir import OpResult
 
@@ -20,8 +20,9 @@ from penstock.compiler.transforms.pad_dims import Dims
 from penstock.dse.lanes.binding import paired_dims
 from penstock.dse.lanes.costs import KnownLanes, LaneCosts
 from penstock.dse.lanes.factors import Lanes, pareto_lanes
-from penstock.dse.lanes.keeping_up import PacedKernel
-from penstock.dse.lanes.mixing import Changeable, Changes, changes_towards, row_of, slowest_running_sum
+from penstock.dse.lanes.joined import Joined, joined_dims, walks_in_parts
+from penstock.dse.lanes.keeping_up import PacedKernel, parts_in_turn
+from penstock.dse.lanes.mixing import STORED, Changeable, Changes, changes_towards, row_of, slowest_running_sum
 from penstock.dse.lanes.neighbours import leader_of, shared_dims
 from penstock.dse.lanes.rows import NOT_BLOCKED, block_of, row_dims
 from penstock.dse.lanes.spilling import FABRIC, Spillable, may_be_short, spilled
@@ -32,8 +33,6 @@ Sizes = Mapping[int, int]
 """What dims are padded to, by the number of a class of dims that are walked together."""
 NO_PADDING: Sizes = {}
 MOST_PADDING = 1.06
-_STORED = 3
-"""Stages of a running sum besides its adder: the word is loaded, stored, and seen by the next load."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,13 @@ class Fitter:
                 found = [KernelWalk((*own[:1], *frame), frame=frame), plain]
         else:
             found = list(walks_of(op, self.frames.get(op.layer, ()))) or [KernelWalk(())]
-        return [*found, *with_some_lanes(op)] if op.layer in self.streamed else found
+        found += with_some_lanes(op) if op.layer in self.streamed else ()
+        return [*found, *walks_in_parts(op, self.joined.get(op.layer, {}))] if op.layer not in self.frames else found
+
+    @cached_property
+    def joined(self) -> Mapping[str, Joined]:
+        """Of kernels that walk what is joined of several tensors: the dims along which it is."""
+        return joined_dims(self.graph, self.dims)
 
     @cached_property
     def _may_be_turned(self) -> bool:
@@ -196,21 +201,9 @@ class Fitter:
 
     @cached_property
     def _parts(self) -> Mapping[str, float]:
-        """What part of a pace each kernel may take.
-
-        In turn, lanes l_i for work w_i at a cost of c_i a lane make the sum of w_i / l_i least, for a given sum of
-        c_i l_i, where every w_i / l_i is in proportion to the root of c_i w_i.
-        """
-        operations = self.graph.operations
-        if not self.in_turn:
-            return {op.layer: 1.0 for op in operations}
-        limits, roots = load_platform(self.platform).limits, dict[str, float]()
-        for op in operations:
-            lane = self.costs.of_lane(op, "") * 2 + self.costs.shared(op)  # of two lanes, which may share an operator
-            share = lane.lut / max(1, limits.lut) + lane.dsp / max(1, limits.dsp)
-            roots[op.layer] = sqrt(op.work * max(share, 1 / max(1, limits.lut)))
-        longest = max(roots.values())
-        return {layer: root / longest for layer, root in roots.items()}
+        """What part of a pace each kernel may take."""
+        operations, limits = self.graph.operations, load_platform(self.platform).limits
+        return parts_in_turn(operations, self.costs, limits) if self.in_turn else {op.layer: 1.0 for op in operations}
 
     @cached_property
     def heavy(self) -> tuple[TensorOp, ...]:
@@ -236,6 +229,8 @@ class Fitter:
         dsp, lut = min(dsp, limits.dsp), min(lut, limits.lut)
         most = min(2 * dsp // cost.dsp if cost.dsp else 1 << 20, 2 * lut // cost.lut if cost.lut else 1 << 20)
         trips, parts = self.trips(op, sizes), self.parts(op, sizes)
+        if walk.in_parts:
+            parts = tuple(gcd(part, self.joined[op.layer].get(d, 0)) for d, part in enumerate(parts))
         most = max(1, min(most, prod(trips), self.most_lanes or most))
         table = 1 << (most - 1).bit_length()  # what is more does not fit; limits that are nearly equal share a table
         tensors = tensor_dims(op) if walk.compact else ()
@@ -394,5 +389,5 @@ class Fitter:
             if one.operation == name:
                 running = prod(n for d, n in enumerate(lanes.unroll) if d not in op.reductions)
                 changed = changes.get((op.layer, name), 0)
-                return slowest_running_sum(one.of_lanes(lanes.count), changed, running) + _STORED
-        return row_of(op, name, self.library, self.costs.bindings(op, walk.adders).get(name)).latency + _STORED
+                return slowest_running_sum(one.of_lanes(lanes.count), changed, running) + STORED
+        return row_of(op, name, self.library, self.costs.bindings(op, walk.adders).get(name)).latency + STORED

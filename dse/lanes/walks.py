@@ -11,6 +11,7 @@ from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.design import KernelDesign, WeightStore
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.dse.lanes.alignment import divisors
+from penstock.dse.lanes.mixing import STORED
 
 FEW = (1, 2, 4, 8)
 """Lanes along the outermost dim that are few enough to say so."""
@@ -31,7 +32,7 @@ class KernelWalk:
     few, the next kernel waits for few of them at once. The elementwise
     kernels that go along are `hurry` times as fast as the pace asks, or take each token at once with `whole_tokens`:
     what comes in bursts is gone sooner. The rows and columns of a `frame` pass in order, some columns at once if need
-    be.
+    be. Lanes along what is joined divide each part of it `in_parts` (`joined.py`).
     """
 
     outer: tuple[int, ...]
@@ -43,6 +44,7 @@ class KernelWalk:
     mixed: bool = False
     compact: bool = False
     frame: tuple[int, ...] = ()
+    in_parts: bool = False
 
     @property
     def at_most(self) -> tuple[tuple[int, int], ...]:
@@ -118,8 +120,8 @@ def kernel_design(
     if prod(steps[d] for d in op.reductions) > 1:
         for d in reversed([d for d in walk.outer if d in parallel]):
             resting = prod(inside[p] for p in parallel)
-            if resting >= rest:
-                break
+            if resting >= rest or (walk.in_parts and resting == 1 and rest <= STORED + 1):
+                break  # enough rest, or the one lies in a register and is added to in a cycle
             wanted = -(-rest // resting)
             enough = [n for n in turns(steps[d], unroll[d], parts[d]) if n >= wanted] or [steps[d]]
             whole = [n for n in enough if whole_words and n & (n - 1) == 0 and n < 2 * wanted]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.dse.search.turned import followed
 from penstock.dse.search.worth import State
-from penstock.dse.space.fitted import BUILT, BURST, CAPPED, COMPACT, FAVOUR, WALK, cap_of, outer_of
+from penstock.dse.space.fitted import BUILT, BURST, CAPPED, COMPACT, FAVOUR, WALK, cap_of, caps_like, outer_of
 from penstock.dse.space.tiling import Choices, Params, TilingSpace
 
 WalkMoves = Callable[[TilingSpace, Choices, TensorOp, Params], Iterable[State]]
@@ -43,9 +43,14 @@ def small_moves(space: TilingSpace, choices: Choices, op: TensorOp, here: Params
     """The same order with other lanes."""
     walk = f"{WALK}.{op.layer}"
     outer = outer_of(here[walk])
-    for cap in CAPPED.values():
+    for cap in caps_like(here[walk]):
         if (other := outer + cap) != here[walk] and other in choices[walk]:
             yield {**here, walk: other}
             yield followed(space, op, {**here, walk: other})
     for name in (f"{kind}.{op.layer}" for kind in (BURST, COMPACT, FAVOUR, BUILT)):
         yield from ({**here, name: v} for v in choices.get(name, ()) if v != here[name])
+
+
+def in_parts(space: TilingSpace, here: Params) -> Iterator[State]:
+    """All kernels that walk what is joined with another dim outermost, and lanes that divide each part."""
+    yield from ({**here, **walks} for walks in space.fitting.by_parts())

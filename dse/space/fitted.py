@@ -7,7 +7,7 @@ evaluates a setting asks again with less (`dse/evaluation/fitting.py`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -20,6 +20,7 @@ from penstock.compiler.schedule import OperatorLibrary, implementations
 from penstock.dse.lanes.binding import ADDERS, MULTIPLIERS, PARAMETERS, bindable, operand_bits
 from penstock.dse.lanes.costs import KnownLanes
 from penstock.dse.lanes.factors import useful_factors
+from penstock.dse.lanes.joined import beside_joined
 from penstock.dse.lanes.neighbours import flowing
 from penstock.dse.lanes.pacing import MOST_PADDING, NO_PADDING, Fitter, Sizes
 from penstock.dse.lanes.rows import BLOCKS_OF_ROWS, NOT_BLOCKED
@@ -42,6 +43,8 @@ _EVEN = 4
 _MIXED = "mixed-"
 CAPPED = {None: "", 1: "-fine", **{n: f"-by{n}" for n in (*FEW[1:], SOME)}}
 """How a walk says that its outermost dim has few lanes."""
+IN_PARTS = "-parts"
+"""How it says that lanes along what is joined divide each part of it."""
 _PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0), (IN_TURN, False), (ROWS, NOT_BLOCKED)}
 MOST_FITTED = 64
 """Kernels up to which walks are decided one by one; of more, each has its plainest."""
@@ -243,8 +246,12 @@ class Fitting:
 
     def named(self, walks: Mapping[str, KernelWalk]) -> dict[str, str]:
         """The parameters that say which dims each kernel walks slowly."""
-        found = {f"{WALK}.{layer}": walk_name(walk) for layer, walk in walks.items()}
-        return {name: value for name, value in found.items() if value in self.choices.get(name, ())}
+        found: dict[str, str] = {}
+        for layer, walk in walks.items():
+            names = (walk_name(walk), walk_name(replace(walk, in_parts=False)))  # not every kernel meets what is joined
+            named = [one for one in names if one in self.choices.get(f"{WALK}.{layer}", ())]
+            found |= {f"{WALK}.{layer}": one for one in named[:1]}
+        return found
 
     def flowing(self, settings: FittedSetting) -> dict[str, str]:
         """The parameters of walks with which what is made is taken in as it comes, and weights pass once.
@@ -254,6 +261,22 @@ class Fitting:
         if not self.fitter.streamed:
             return {}
         return self.named(flowing(self.walks(settings), self.fitter.large, self.graph))
+
+    def by_parts(self) -> Iterator[dict[str, str]]:
+        """The parameters with which all kernels that walk what is joined walk another dim outermost, head by head, say,
+        and take it part by part; first with few of these lanes, with which the least waits.
+
+        None where nothing is joined, or kernels of the same join have no other dim in common.
+        """
+        shared = beside_joined(self.leading, self.fitter.dims, self.fitter.joined)
+        for place in range(max(map(len, shared.values()), default=0)):
+            for most in (*FEW, None):
+                walks = {
+                    layer: KernelWalk((dims[min(place, len(dims) - 1)],), most=most, in_parts=True)
+                    for layer, dims in shared.items()
+                }
+                if found := self.named(walks):
+                    yield found
 
     def streamed_first(self) -> dict[str, int]:
         """The parameters that favour all kernels of large weights from outside: of several rows, whose lanes are many,
@@ -274,18 +297,24 @@ def worth_saying(params: FittedSetting) -> dict[str, int | str | bool]:
 
 def walk_name(walk: KernelWalk) -> str:
     """`01`: dims 0 and 1 are walked slowly, in this order; `01-fine`: and the first of them has no lanes; `01-by4`: at
-    most 4."""
-    return "".join(map(_letter, walk.outer)) + CAPPED[walk.most]
+    most 4; `0-by4-parts`: and those along a joined dim divide each part of it."""
+    return "".join(map(_letter, walk.outer)) + CAPPED[walk.most] + (IN_PARTS if walk.in_parts else "")
 
 
 def outer_of(walk: int | str | bool) -> str:
     """Of a walk's name, the dims that are walked slowly."""
-    return str(walk).removesuffix(cap_of(walk))
+    return str(walk).partition("-")[0]
 
 
 def cap_of(walk: int | str | bool) -> str:
-    """Of a walk's name, what it says of the lanes of its outermost dim."""
-    return next((cap for cap in CAPPED.values() if cap and str(walk).endswith(cap)), CAPPED[None])
+    """Of a walk's name, what it says of its lanes."""
+    return str(walk)[len(outer_of(walk)) :]
+
+
+def caps_like(walk: int | str | bool) -> list[str]:
+    """What else may be said of the lanes of its outermost dim, and what is."""
+    parts = IN_PARTS if cap_of(walk).endswith(IN_PARTS) else ""
+    return [cap + parts for cap in CAPPED.values()]
 
 
 def _letter(dim: int) -> str:
