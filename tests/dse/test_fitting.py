@@ -9,6 +9,7 @@ from penstock.compiler.platforms import Resources
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.fitting import fitted
+from penstock.dse.evaluation.routing import RoutingUse
 from penstock.dse.space.fitted import Allowance
 from tests.compiler.designs import Dense, build_network
 
@@ -49,3 +50,18 @@ def test_memories_are_made_to_fit_where_luts_were_what_was_short_until_then() ->
         return Resources(lut=lut, dsp=allowance.whole.dsp, bram18=LIMITS.bram18 + (100 if len(asked) <= 6 else 0))
 
     assert fitted(model(used), LIMITS, 100, mixed=False).feasible
+
+
+def test_a_kernel_that_stays_too_large_to_be_routed_has_all_take_less() -> None:
+    """One that walks along with another is no smaller where each kernel may take less."""
+    asked = list[Allowance]()
+    plain = model(lambda _: Resources(lut=1000 + len(asked)))
+
+    def crowded(allowance: Allowance) -> Evaluation:
+        asked.append(allowance)
+        routes = allowance.whole.lut < LIMITS.lut * 0.85
+        return replace(plain(allowance), routing=RoutingUse(0.9 if routes else 1.1, "a pipeline"))
+
+    assert fitted(crowded, LIMITS, 100, mixed=False).feasible
+    assert asked[1].one is not None, "first each kernel takes less"
+    assert asked[1].whole.lut == LIMITS.lut
