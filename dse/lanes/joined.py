@@ -17,7 +17,6 @@ from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.transforms.pad_dims import Dims
 from penstock.dse.lanes.walks import FEW, KernelWalk
 
-LoopOrder = tuple[int, ...]
 Joined = Mapping[int, int]
 """Dims of a kernel that pass a join, with what lanes along them divide if they divide every part."""
 
@@ -57,9 +56,11 @@ def walks_in_parts(op: TensorOp, joined: Joined) -> Iterator[KernelWalk]:
                 yield KernelWalk((d,), most=most, in_parts=True)
 
 
-def beside_joined(operations: Sequence[TensorOp], dims: Dims, joined: Mapping[str, Joined]) -> dict[str, LoopOrder]:
+def beside_joined(
+    operations: Sequence[TensorOp], dims: Dims, joined: Mapping[str, Joined]
+) -> dict[str, tuple[int, ...]]:
     """Of kernels that walk what is joined: their other dims that all have which walk the same, in one order for all."""
-    found: dict[str, LoopOrder] = {}
+    found: dict[str, tuple[int, ...]] = {}
     for number in dict.fromkeys(dims.of_loop(op, d) for op in operations for d in joined.get(op.layer, {})):
         loops = [(op, {dims.of_loop(op, d): d for d, trip in enumerate(op.trips) if trip > 1}) for op in operations]
         walking = [(op, here) for op, here in loops if number in here and len(here) > 1]
