@@ -98,7 +98,7 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
         allowance, found = lowered, model(lowered)
         if (steps > 1 or allowance.whole.lut < above.whole.lut * _FAR_LESS) and _keeps(found, wanted):
             return _between(model, allowance, above, found, before, wanted)
-        in_vain = found.routing is not None and found.routing == before.routing
+        in_vain = found.routing is not None and found.routing.share > 1 and found.routing == before.routing
         # where operators take little of what they were allowed, it has to be lowered by far before they are fewer
         steps = 2 * steps if found.figures.resources == before.figures.resources else 1
     if steps > 1 and found.figures.resources == first.figures.resources:

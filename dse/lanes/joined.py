@@ -60,9 +60,9 @@ def beside_joined(
     operations: Sequence[TensorOp], dims: Dims, joined: Mapping[str, Joined]
 ) -> dict[str, tuple[int, ...]]:
     """Of kernels that walk what is joined: their other dims that all have which walk the same, in one order for all."""
+    loops = [(op, {dims.of_loop(op, d): d for d, trip in enumerate(op.trips) if trip > 1}) for op in operations]
     found: dict[str, tuple[int, ...]] = {}
     for number in dict.fromkeys(dims.of_loop(op, d) for op in operations for d in joined.get(op.layer, {})):
-        loops = [(op, {dims.of_loop(op, d): d for d, trip in enumerate(op.trips) if trip > 1}) for op in operations]
         walking = [(op, here) for op, here in loops if number in here and len(here) > 1]
         if not walking:
             continue

@@ -24,7 +24,7 @@ from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.sides import favoured, regrouped, sides_of
 from penstock.dse.search.turned import followed
 from penstock.dse.search.untangled import untangled
-from penstock.dse.search.walk_moves import WalkMoves, anchors, capped, in_parts, other_walks, small_moves
+from penstock.dse.search.walk_moves import WalkMoves, anchors, capped, other_walks, small_moves
 from penstock.dse.search.worth import PassedOver, State, Worth, rank_of
 from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fitted import (
@@ -196,7 +196,8 @@ class _Descent:
             lambda best: capped(self.choices, best.params), lambda best: self._other_multipliers(best.params),
             *(lambda best, moves=moves: moves(self.choices, best.params) for moves in FED),
             lambda best: [{**best.params, **self.fitting.streamed_first()}], partial(regrouped, self.choices),
-            lambda best: in_blocks(self.choices, best.params), lambda best: in_parts(self.space, best.params),
+            lambda best: in_blocks(self.choices, best.params),
+            lambda best: [{**best.params, **walks} for walks in self.fitting.by_parts],
         ]  # fmt: skip
         small, walks = ([self._by(moves, op) for op in self.leading] for moves in (small_moves, other_walks))
         if anchored:

@@ -49,8 +49,3 @@ def small_moves(space: TilingSpace, choices: Choices, op: TensorOp, here: Params
             yield followed(space, op, {**here, walk: other})
     for name in (f"{kind}.{op.layer}" for kind in (BURST, COMPACT, FAVOUR, BUILT)):
         yield from ({**here, name: v} for v in choices.get(name, ()) if v != here[name])
-
-
-def in_parts(space: TilingSpace, here: Params) -> Iterator[State]:
-    """All kernels that walk what is joined with another dim outermost, and lanes that divide each part."""
-    yield from ({**here, **walks} for walks in space.fitting.by_parts())

@@ -7,7 +7,7 @@ evaluates a setting asks again with less (`dse/evaluation/fitting.py`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -262,21 +262,20 @@ class Fitting:
             return {}
         return self.named(flowing(self.walks(settings), self.fitter.large, self.graph))
 
-    def by_parts(self) -> Iterator[dict[str, str]]:
+    @cached_property
+    def by_parts(self) -> tuple[dict[str, str], ...]:
         """The parameters with which all kernels that walk what is joined walk another dim outermost, head by head, say,
         and take it part by part; first with few of these lanes, with which the least waits.
 
         None where nothing is joined, or kernels of the same join have no other dim in common.
         """
         shared = beside_joined(self.leading, self.fitter.dims, self.fitter.joined)
+        ways: list[dict[str, str]] = []
         for place in range(max(map(len, shared.values()), default=0)):
+            outer = {layer: dims[min(place, len(dims) - 1)] for layer, dims in shared.items()}
             for most in (*FEW, None):
-                walks = {
-                    layer: KernelWalk((dims[min(place, len(dims) - 1)],), most=most, in_parts=True)
-                    for layer, dims in shared.items()
-                }
-                if found := self.named(walks):
-                    yield found
+                ways.append(self.named({one: KernelWalk((d,), most=most, in_parts=True) for one, d in outer.items()}))
+        return tuple([way for way in ways if way])
 
     def streamed_first(self) -> dict[str, int]:
         """The parameters that favour all kernels of large weights from outside: of several rows, whose lanes are many,

@@ -71,7 +71,7 @@ def test_walks_in_parts_are_offered_to_them_alone(evaluator: Evaluator) -> None:
 def test_lanes_divide_each_part(cache: int) -> None:
     evaluator = decoder(cache=cache)
     fitter = evaluator.space.fitting.fitter
-    ways = list(evaluator.space.fitting.by_parts())
+    ways = evaluator.space.fitting.by_parts
     assert len(ways) > 1
     for walks in ways:
         design = designed(evaluator, walks).design
@@ -83,7 +83,7 @@ def test_lanes_divide_each_part(cache: int) -> None:
 
 def test_heads_of_one_block_are_done_before_the_next_block_begins(evaluator: Evaluator) -> None:
     """A maximum in one cycle needs no others to take turns with: with those of all heads, all scores would wait."""
-    (walks,) = [one for one in evaluator.space.fitting.by_parts() if one[f"{WALK}.attn.bmm"] == "0-by2-parts"]
+    (walks,) = [one for one in evaluator.space.fitting.by_parts if one[f"{WALK}.attn.bmm"] == "0-by2-parts"]
     design = designed(evaluator, walks).design
     for layer in ("attn.bmm", "attn.amax", "attn.sum", "attn.bmm_2"):
         kernel = design.kernels[layer]
@@ -93,7 +93,7 @@ def test_heads_of_one_block_are_done_before_the_next_block_begins(evaluator: Eva
 
 def test_scores_of_few_heads_wait_and_nothing_is_turned_around(evaluator: Evaluator) -> None:
     held, ends = dict[str, int](), dict[str, int]()
-    ways = [{}, *(one for one in evaluator.space.fitting.by_parts() if one[f"{WALK}.attn.bmm"] == "0-by2-parts")]
+    ways = [{}, *(one for one in evaluator.space.fitting.by_parts if one[f"{WALK}.attn.bmm"] == "0-by2-parts")]
     for name, walks in zip(("places", "heads"), ways, strict=True):
         found = evaluator.tightened(designed(evaluator, walks))
         network = evaluator.assembler.network(found.design)
@@ -119,14 +119,14 @@ def test_scores_of_few_heads_wait_and_nothing_is_turned_around(evaluator: Evalua
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
 def test_such_designs_compute_what_the_model_does(family: str) -> None:
     evaluator = decoder(family, cache=5, more="")
-    for walks in list(evaluator.space.fitting.by_parts())[:2]:
+    for walks in evaluator.space.fitting.by_parts[:2]:
         lowered = lower(evaluator.program, designed(evaluator, walks).design)
         for comparison in verify_levels(lowered, make_inputs(lowered, random_sets=1)):
             assert comparison.equal, comparison
 
 
 def test_lanes_of_such_a_walk_are_changed_alone(evaluator: Evaluator) -> None:
-    (walks,) = [one for one in evaluator.space.fitting.by_parts() if one[f"{WALK}.attn.bmm"] == "0-by2-parts"]
+    (walks,) = [one for one in evaluator.space.fitting.by_parts if one[f"{WALK}.attn.bmm"] == "0-by2-parts"]
     op = evaluator.space.graph.by_layer["attn.bmm"]
     here = {**evaluator.space.fitted_setting(), **walks}
     changed = {str(s[f"{WALK}.attn.bmm"]) for s in small_moves(evaluator.space, evaluator.space.choices, op, here)}
@@ -148,7 +148,7 @@ def test_a_search_looks_at_them(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_design_without_a_cache_has_no_such_walks() -> None:
     evaluator = Evaluator.create(load_program("zoo:gpt2?mode=prefill&seq=8", "w8a8"), "u55c", quantize="w8a8")
-    assert list(evaluator.space.fitting.by_parts()) == []
+    assert not evaluator.space.fitting.by_parts
     walks = [walk for name, all_of in evaluator.space.choices.items() if name.startswith(f"{WALK}.") for walk in all_of]
     assert walks
     assert not any(cap_of(walk).endswith(IN_PARTS) for walk in walks)
