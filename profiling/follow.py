@@ -17,16 +17,20 @@ FIRST_PORT = 0
 LAST_PORT = 1  # the one after it
 LATENCY = 2  # until the next one starts, if it never waits
 NEXT = 3  # when the next one starts
+ISSUED = 4  # how much earlier than it writes an iteration last waits for what it reads
 # columns of a port
 CHANNEL = 0
 WRITES = 1
 SIZE = 2  # accesses
 TOKEN = 3  # the first one's
-OFFSET = 4  # of the accesses among all
-LATE = 5  # where its lateness after 0, 1, 2, ... accesses is
-SEES = 6  # where it is kept how many accesses of each of the nest's ports its own come after
-MET = 7  # accesses of which the lateness is known
-PASSED = 8  # accesses of which the time is known
+WAITS = 4  # where it is kept in which cycle each access must be possible
+LOCAL = 5  # and in which one it takes place
+LATE = 6  # where its lateness after 0, 1, 2, ... accesses is
+SEES = 7  # where it is kept how many accesses of each of the nest's ports the next one comes after
+LIKE = 8  # the first port of the nest that does the same in the same cycles
+IS_BLOCK = 9
+MET = 10  # accesses of which the lateness is known
+PASSED = 11  # accesses of which the time is known
 # columns of a channel
 TIMES = 0  # where the times of its tokens are
 WAITERS = 1  # the first token that waits for a slot
@@ -39,7 +43,7 @@ READER = 6
 
 @jit
 def meet(
-    port: Words, channel: Words, start: int, waits: Words, places: Words, late: Words, written: Words, read: Words
+    port: Words, channel: Words, start: int, cycles: Words, places: Words, late: Words, written: Words, read: Words
 ) -> None:
     """How late the nest is after those accesses whose token, or slot, is known by now."""
     k, times = port[MET], channel[TIMES]
@@ -50,11 +54,11 @@ def meet(
                 frees = places[channel[PLACES] + token - channel[WAITERS]]
                 if frees >= channel[READ]:
                     break
-                by = read[times + frees] + 1 - waits[port[OFFSET] + k] - start
+                by = read[times + frees] + 1 - cycles[port[WAITS] + k] - start
         else:
             if token >= channel[WRITTEN]:
                 break
-            by = written[times + token] + 1 - waits[port[OFFSET] + k] - start
+            by = written[times + token] + 1 - cycles[port[WAITS] + k] - start
         at = port[LATE] + k
         late[at + 1] = max(late[at], by)
         k += 1
@@ -62,35 +66,55 @@ def meet(
 
 
 @jit
+def lateness(nest: Words, ports: WordTable, number: int, k: int, cycles: Words, sees: Words, late: Words) -> int:
+    """How late the next access of a port is: the most of all that it comes after. -1 where not all of that is known.
+
+    Accesses are in the order of their cycles, so it comes after all that the one before it came after.
+    """
+    port, most = ports[number], 0
+    now = cycles[port[LOCAL] + k]
+    for other in range(nest[FIRST_PORT], nest[LAST_PORT]):
+        one, at = ports[other], port[SEES] + other - nest[FIRST_PORT]
+        if other == number and not port[IS_BLOCK]:
+            sees[at] = k + 1
+        else:
+            until = now - nest[ISSUED] if port[WRITES] and not one[WRITES] else now
+            while sees[at] < one[SIZE] and cycles[one[WAITS] + sees[at]] <= until:
+                sees[at] += 1
+        if sees[at] > one[MET]:
+            return -1
+        most = max(most, late[one[LATE] + sees[at]])
+    return most
+
+
+@jit
 def pass_on(
-    nest: Words, ports: WordTable, number: int, channel: Words, start: int, local: Words, sees: Words, late: Words,
-    times: Words,
+    nest: Words, ports: WordTable, number: int, channels: WordTable, start: int, cycles: Words, sees: Words,
+    late: Words, times: Words,
 ) -> bool:  # fmt: skip
     """The accesses of one port of which all is known that they come after. Whether there was any."""
-    port = ports[number]
-    k, moved = port[PASSED], False
-    while k < port[SIZE]:
-        most, at = 0, port[SEES] + k
-        for other in range(nest[FIRST_PORT], nest[LAST_PORT]):
-            if sees[at] > ports[other][MET]:
-                most = -1
+    port, like = ports[number], ports[ports[number][LIKE]]
+    to, alike = channels[port[CHANNEL]][TIMES] + port[TOKEN], channels[like[CHANNEL]][TIMES] + like[TOKEN]
+    before = port[PASSED]
+    while port[PASSED] < port[SIZE]:
+        k = port[PASSED]
+        if port[LIKE] != number:
+            if k >= like[PASSED]:
                 break
-            most = max(most, late[ports[other][LATE] + sees[at]])
-            at += port[SIZE]
-        if most < 0:
-            break
-        times[channel[TIMES] + port[TOKEN] + k] = local[port[OFFSET] + k] + start + most
-        k += 1
-        moved = True
-    port[PASSED] = k
-    return moved
+            times[to + k] = times[alike + k]
+        else:
+            most = lateness(nest, ports, number, k, cycles, sees, late)
+            if most < 0:
+                break
+            times[to + k] = cycles[port[LOCAL] + k] + start + most
+        port[PASSED] = k + 1
+    return port[PASSED] > before
 
 
 @jit
 def follow(
     tasks: WordTable, nests: WordTable, ports: WordTable, channels: WordTable,
-    waits: Words, local: Words, sees: Words, places: Words,
-    late: Words, written: Words, read: Words,
+    cycles: Words, sees: Words, places: Words, late: Words, written: Words, read: Words,
 ) -> None:  # fmt: skip
     """Until nobody can go on: the tasks that have not reached their end then are stuck.
 
@@ -108,12 +132,12 @@ def follow(
                 done, most = True, 0
                 for number in range(nest[FIRST_PORT], nest[LAST_PORT]):
                     port = ports[number]
-                    meet(port, channels[port[CHANNEL]], start, waits, places, late, written, read)
+                    meet(port, channels[port[CHANNEL]], start, cycles, places, late, written, read)
                 for number in range(nest[FIRST_PORT], nest[LAST_PORT]):
                     port = ports[number]
                     channel = channels[port[CHANNEL]]
                     times = written if port[WRITES] else read
-                    if pass_on(nest, ports, number, channel, start, local, sees, late, times):
+                    if pass_on(nest, ports, number, channels, start, cycles, sees, late, times):
                         channel[WRITTEN if port[WRITES] else READ] = port[TOKEN] + port[PASSED]
                         tasks[channel[READER if port[WRITES] else WRITER]][READY] = 1
                         moved = True

@@ -1,5 +1,5 @@
-"""Token times where full channels hold each other up in circles: every access once, in an order in which all it needs
-is known; of one input, or of several that follow each other.
+"""Token times where channels are full: every access once, in an order in which all it needs is known; of one input, or
+of several that follow each other.
 
 Blocking channels make all times unique, so this finds what propagating times until they agree would find, after as
 many rounds as there are tokens; and where nobody can go on, the network is stuck for certain.
@@ -7,7 +7,7 @@ many rounds as there are tokens; and where nobody can go on, the network is stuc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ FollowRows = list[list[int]]
 FOLLOW = Compiled(
     "token-times", ("penstock.profiling.follow",), "follow",
     before_loading=30_000, before_compiling=100_000,  # tokens
-    inlined=("meet", "pass_on"),
+    inlined=("meet", "lateness", "pass_on"),
 )  # fmt: skip
 START_GAP = 1  # cycles between two inputs of a task
 
@@ -62,17 +62,39 @@ def times_in_order(work: Mapping[str, Work], names: Mapping[str, Sequence[str]],
 def _run(tables: _Tables) -> tuple[Times, Times]:
     """When each token is written and read. The tables say afterwards how far it went."""
     rows = (tables.tasks, tables.nests, tables.ports, tables.channels)
-    fixed = [_joined(parts) for parts in (tables.waits, tables.local, tables.sees, tables.places)]
-    late, written, read = (np.zeros(n, np.int64) for n in (tables.lateness, tables.tokens, tables.tokens))
+    cycles, places = tables.cycles.joined, tables.places.joined
+    sees, late, written, read = (
+        np.zeros(n, np.int64) for n in (tables.pairs, tables.lateness, tables.tokens, tables.tokens)
+    )
     if not FOLLOW.pays(tables.tokens):
-        waits, local, sees, places = (part.tolist() for part in fixed)
         plain_written, plain_read = written.tolist(), read.tolist()
-        at.follow(*rows, waits, local, sees, places, late.tolist(), plain_written, plain_read)
+        at.follow(*rows, cycles.tolist(), sees.tolist(), places.tolist(), late.tolist(), plain_written, plain_read)
         return np.array(plain_written, np.int64), np.array(plain_read, np.int64)
     arrays = [np.array(table, np.int64) for table in rows]
-    FOLLOW.function()(*arrays, *fixed, late, written, read)
+    FOLLOW.function()(*arrays, cycles, sees, places, late, written, read)
     tables.tasks, tables.nests, tables.ports, tables.channels = (array.tolist() for array in arrays)
     return written, read
+
+
+class _Kept:
+    """Arrays one behind the other, each of them once."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._at: dict[int, int] = {}
+        self._parts: list[Times] = []
+
+    def place_of(self, part: Times) -> int:
+        """Where an array is, or comes."""
+        at = self._at.setdefault(id(part), self._size)
+        if at == self._size and len(part):
+            self._parts.append(part)
+            self._size += len(part)
+        return at
+
+    @property
+    def joined(self) -> Times:
+        return np.concatenate(self._parts).astype(np.int64, copy=False) if self._parts else np.zeros(0, np.int64)
 
 
 class _Tables:
@@ -83,19 +105,14 @@ class _Tables:
         self.nests: FollowRows = []
         self.ports: FollowRows = []
         self.channels: FollowRows = []
-        self.waits: list[Times] = []
-        self.local: list[Times] = []
-        self.sees: list[Times] = []
-        self.places: list[Times] = []
-        self.tokens = self.lateness = self._accesses = self._seen = 0
+        self.cycles, self.places = _Kept(), _Kept()
+        self.tokens = self.lateness = self.pairs = 0
         self._numbers, self._inputs = {name: number for number, name in enumerate(slots)}, inputs
         self._lengths = [counts[name] for name in slots]
         self._last_nests: list[range] = []
-        places = 0
         for name, (first, place) in slots.items():
-            self.channels.append([self.tokens, first, places, 0, 0, 0, 0])
-            self.places.append(place)
-            self.tokens, places = self.tokens + inputs * counts[name], places + len(place)
+            self.channels.append([self.tokens, first, self.places.place_of(place), 0, 0, 0, 0])
+            self.tokens += inputs * counts[name]
 
     def stuck(self) -> set[int]:
         """The channels at which a task waits for ever, by number."""
@@ -122,31 +139,33 @@ class _Tables:
 
     def _add_nest(self, nest: NestTimes, names: Sequence[str]) -> None:
         ports = [*((access, False) for access in nest.reads), *((access, True) for access in nest.writes)]
-        self.nests.append([len(self.ports), len(self.ports) + len(ports), nest.latency + GAP, 0])
-        for access, writes in ports:
+        first = len(self.ports)
+        self.nests.append([first, first + len(ports), nest.latency + GAP, 0, nest.issued])
+        alike: dict[Hashable, int] = {}
+        for place, (access, writes) in enumerate(ports, first):
             size, number = len(access.waits), self._numbers[names[access.channel]]
             self.channels[number][at.WRITER if writes else at.READER] = len(self.tasks) - 1
-            self.ports.append(
-                [number, int(writes), size, access.part.start, self._accesses, self.lateness, self._seen, 0, 0]
+            like = place if access.is_block else alike.setdefault((id(access.local), writes), place)
+            waits, local = self.cycles.place_of(access.waits), self.cycles.place_of(access.local)
+            self._add_port(
+                [number, int(writes), size, access.part.start, waits, local, 0, 0, like, int(access.is_block), 0, 0],
+                len(ports),
             )
-            self.waits.append(access.waits)
-            self.local.append(access.local)
-            self.sees += [nest.seen(access, writes, *other) for other in ports]
-            self._accesses += size
-            self.lateness += size + 1
-            self._seen += size * len(ports)
+
+    def _add_port(self, port: list[int], beside: int) -> None:
+        """With room for its lateness, and for what it sees of all ports of its nest."""
+        port[at.LATE], port[at.SEES] = self.lateness, self.pairs
+        self.ports.append(port)
+        self.lateness += port[at.SIZE] + 1
+        self.pairs += beside
 
     def _add_again(self, nest: list[int], number: int) -> None:
         """The same nest with the input of this number."""
-        ports = self.ports[nest[at.FIRST_PORT] : nest[at.LAST_PORT]]
-        self.nests.append([len(self.ports), len(self.ports) + len(ports), nest[at.LATENCY], 0])
+        before, first = nest[at.FIRST_PORT], len(self.ports)
+        ports = self.ports[before : nest[at.LAST_PORT]]
+        self.nests.append([first, first + len(ports), nest[at.LATENCY], 0, nest[at.ISSUED]])
         for port in ports:
             again = list(port)
             again[at.TOKEN] += number * self._lengths[port[at.CHANNEL]]
-            again[at.LATE] = self.lateness
-            self.ports.append(again)
-            self.lateness += port[at.SIZE] + 1
-
-
-def _joined(parts: Sequence[Times]) -> Times:
-    return np.concatenate(parts).astype(np.int64, copy=False) if parts else np.zeros(0, np.int64)
+            again[at.LIKE] += first - before
+            self._add_port(again, len(ports))

@@ -92,13 +92,6 @@ class NestTimes:
             found = values if isinstance(found, int) and not found else np.maximum(found, values)
         return found
 
-    def seen(self, access: PortAccesses, writes: bool, other: PortAccesses, other_writes: bool) -> Times:
-        """How many accesses of `other` each one of `access` comes after, itself among them."""
-        if other is access and not access.is_block:
-            return np.arange(1, len(access.local) + 1)
-        earlier = self.issued if writes and not other_writes else 0
-        return other.waits.searchsorted(access.local - earlier, side="right")
-
 
 @dataclass(frozen=True, eq=False)
 class Work:

@@ -1,4 +1,4 @@
-"""When every token of a network is written and read: token times, propagated until they agree.
+"""When every token of a network is written and read.
 
 A nest runs on a clock of its own that stands still while it has to wait. A read waits for its token to have
 been written in an earlier cycle; a write waits for a slot that was freed in an earlier cycle; a block is
@@ -31,7 +31,6 @@ from penstock.profiling.simulated import rules_of, simulated_network
 from penstock.profiling.task_times import TaskRun, TaskTimes, Work, run_task, work_of
 
 _MOST_SWEEPS = 8  # after which times move a few tokens at once, in circles
-_SETTLING = 2  # of a later sweep that goes on: so many times fewer tasks than the first ones ran
 _PAST = -(1 << 40)
 
 
@@ -203,12 +202,15 @@ class FreeTimeline:
 
         Of depths that were `seen` to run through, samples that stand in a circle say that samples are too few.
         """
-        shallow = {n for n, c in network.channels.items() if self._channel(n).high_water > c.depth}
-        if not shallow:
+        if not self._shallow(network):
             return self.result()
         settled = self._with_depths_of(network)
-        settled._settle(shallow, seen)
+        settled._follow(seen, 1)
         return settled.result()
+
+    def _shallow(self, network: TaskNetwork) -> list[str]:
+        """The channels that would hold more than they have room for."""
+        return [n for n, c in network.channels.items() if self._channel(n).high_water > c.depth]
 
     def _with_depths_of(self, network: TaskNetwork) -> FreeTimeline:
         """As it is, for times with the depths of a network to take the place of its own.
@@ -219,22 +221,8 @@ class FreeTimeline:
         settled.network = network
         settled.written, settled.claimed, settled.read = dict(self.written), dict(self.claimed), dict(self.read)
         settled.times = dict(self.times)
-        settled._runs, settled._freed, settled._ends = {}, {}, network.ends()
+        settled._runs, settled._freed, settled._ends, settled._waiting = {}, {}, network.ends(), set()
         return settled
-
-    def _settle(self, shallow: set[str], seen: bool) -> None:
-        """Let full channels hold their writers back until nothing moves."""
-        self._waiting = {self._ends[name][0] for name in shallow}
-        first = 0
-        for number in range(_MOST_SWEEPS):
-            before = len(self._runs)
-            if not self._sweep():
-                return
-            ran = len(self._runs) - before
-            if number > 1 and ran * _SETTLING > first:
-                break  # it would not end soon
-            first = max(first, ran)
-        self._follow(seen, 1)
 
     def _follow(self, seen: bool, inputs: int) -> None:
         """Every access once, in order."""
@@ -244,7 +232,8 @@ class FreeTimeline:
             self._freed.clear()
             found = self._in_order(inputs)
         if found.stuck and seen and self.network.has_circles:
-            return  # accesses are looked at port by port, which says too little where tokens come back
+            self._sweep_through()  # accesses are looked at port by port, which says too little where tokens come back
+            return
         if found.stuck:
             raise ProfilingError(
                 "deadlock", what="the network does not settle with these channel depths",
@@ -269,17 +258,19 @@ class FreeTimeline:
         repeated = {id(index): _repeated(index, inputs) for index in self.samples.values()}
         return {name: slots_of(repeated[id(self.samples[name])], d, early=self._early) for name, d in depths.items()}
 
-    def _sweep(self) -> bool:
-        """Every task for which something changed, in order and back again. Whether anything moved."""
-        moved = False
-        for task in (*self.network.tasks, *reversed(self.network.tasks)):
-            if task.name in self._waiting:
-                self._waiting.discard(task.name)
-                moved |= self._run_again(task)
-        return moved
+    def _sweep_through(self) -> None:
+        """Let full channels hold their writers back, task by task, until nothing moves or it would not soon end."""
+        self._waiting = {self._ends[name][0] for name in self._shallow(self.network)}
+        for _ in range(_MOST_SWEEPS):
+            for task in (*self.network.tasks, *reversed(self.network.tasks)):
+                if task.name in self._waiting:
+                    self._waiting.discard(task.name)
+                    self._run_again(task)
+            if not self._waiting:
+                return
 
-    def _run_again(self, task: Task) -> bool:
-        """The task with the slots that its readers have freed so far. Whether anything moved."""
+    def _run_again(self, task: Task) -> None:
+        """The task with the slots that its readers have freed so far. Whose times that changes has to be run again."""
         work, names = self.work[task.name], self.names[task.name]
         arrivals = {position: self.written[names[position]] for position in work.reads}
         freed = {position: self._free(names[position]) for position in work.writes}
@@ -287,7 +278,6 @@ class FreeTimeline:
         if key not in self._runs:
             self._runs[key] = (run_task(work, arrivals, freed), arrivals, freed)
         run = self._runs[key][0]
-        moved = False
         for found, held, end in (
             (run.read, self.read, 0),
             (run.written, self.written, 1),
@@ -296,11 +286,9 @@ class FreeTimeline:
             for position, times in found.items():
                 name = names[position]
                 if times is not held[name] and not np.array_equal(times, held[name]):
-                    moved = True
                     held[name] = times  # what did not move stays the same array, and is known
                     self._waiting.add(self._ends[name][end])
         self.times[task.name] = run.times
-        return moved
 
     def _free(self, name: str) -> Times:
         """From when a slot is free for each sampled token; the far past for those that find one at the start."""

@@ -13,6 +13,7 @@ from itertools import product
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline.lower import Lowered, lower
+from penstock.dse.evaluation.choosing import setting_of
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.fifo import prefetched
@@ -23,6 +24,8 @@ from penstock.profiling.network import TaskNetwork
 
 UNFIT = (*NO_PLACE, "length-unsupported")
 """Codes of errors that say that a design cannot be finished, where another one may."""
+Sizings = dict[str, Evaluation]
+"""Settings with their FIFOs sized, for one evaluator and bench: what is asked for again is not simulated again."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +51,22 @@ def finish(
     divide: bool = False,
     network: TaskNetwork | None = None,
     bench: Bench | None = None,
+    sizings: Sizings | None = None,
 ) -> Finished:
     """Size the FIFOs by simulation (or leave them as they are), then place everything.
 
     With `divide` a design is refused that cannot be divided among the dies. What the record says of dies, memories
     and the depths to `keep` is kept, and refused where it cannot be. FIFOs are sized for `network`, if it is given: the
-    design as a tool synthesised it. The `bench` says how much that may simulate, and hears how far it is.
+    design as a tool synthesised it. The `bench` says how much that may simulate, and hears how far it is. What is in
+    `sizings` is not sized again, and what is sized of a setting as it was modelled is kept there.
     """
     tight, bench = evaluation, bench or Bench()
     merged = lower(evaluator.program, evaluation.design) if evaluator.program.lengths else None
     held: AtLengths | None = None
     if simulate:
-        tight = _tightened(evaluator, evaluation, keep, network, bench)
+        known, setting = {} if sizings is None or keep or network else sizings, setting_of(evaluation)
+        tight = known.get(setting) or _tightened(evaluator, evaluation, keep, network, bench)
+        known[setting] = tight
     if simulate and merged is not None:
         tight, held = _held(evaluator, tight, merged, bench, keep or {})
     try:
@@ -132,6 +139,7 @@ def finish_first(
     simulate: bool = True,
     synthesised: Callable[[Evaluation], TaskNetwork | None] = lambda _: None,
     bench: Bench | None = None,
+    sizings: Sizings | None = None,
 ) -> tuple[Finished, Ranked, Mapping[int, str]]:
     """The first of ranked designs that can be placed, and why each before it, by its position, cannot.
 
@@ -139,6 +147,7 @@ def finish_first(
     the chip is taken, and where its tasks stand is left to the tools. `synthesised` gives a network as a tool made it.
     """
     passed_over: dict[int, str] = {}
+    sizings = {} if sizings is None else sizings
     first: PenstockError | None = None
     for divide, (position, one) in product((True, False), enumerate(ranked)):
         if one.measured is None:
@@ -149,8 +158,12 @@ def finish_first(
             if not candidate.may_be_chosen:
                 passed_over[position] = f"FIFOs that let it run take too much: {candidate.explanation}"
                 continue
+            if divide and simulate:
+                _check_place(evaluator, candidate.design)
             network = synthesised(candidate)
-            done = finish(evaluator, candidate, simulate=simulate, divide=divide, network=network, bench=bench)
+            done = finish(
+                evaluator, candidate, simulate=simulate, divide=divide, network=network, bench=bench, sizings=sizings
+            )  # fmt: skip
             return done, one, {p: why for p, why in passed_over.items() if p != position}
         except PenstockError as error:
             if error.code not in UNFIT:
@@ -161,6 +174,15 @@ def finish_first(
         code="nothing-evaluated", what="none of the best designs could be measured", where=evaluator.program.name,
         limit=next(iter(passed_over.values()), "there is none"), hint="choose with --evidence modelled",
     )  # fmt: skip
+
+
+def _check_place(evaluator: Evaluator, design: Design) -> None:
+    """Refuse what the dies would not hold with one slot in each FIFO and one block in each converter: there is no need
+    to size what does not fit at its smallest."""
+    if len(evaluator.platform.dies) > 1:
+        channels = evaluator.assembler.network(design).channels.values()
+        smallest = {channel.name: 1 for channel in channels if channel.kind in ("stream", "block")}
+        _placed(evaluator, replace(design, fifo_depths=smallest, memories={}, allocated_for=""), divide=True)
 
 
 def _commonest(errors: Sequence[PenstockError]) -> PenstockError | None:

@@ -19,7 +19,7 @@ from penstock.dse.evaluation.hypervolume import front_share
 from penstock.dse.evaluation.least_room import check_room
 from penstock.dse.evaluation.proving import prove_best
 from penstock.dse.explaining.looks import Looks
-from penstock.dse.finishing.finish import UNFIT, Finished, finish, finish_first
+from penstock.dse.finishing.finish import UNFIT, Finished, Sizings, finish, finish_first
 from penstock.dse.rungs import RUNGS, Bench, Measured, Ranked, rank, rank_beaten, usable
 from penstock.dse.rungs.vitis import VITIS_RUNGS, profile_of, retimed
 from penstock.dse.search.explore import Tried, explore
@@ -71,16 +71,17 @@ def choose(
     progress(f"ranking the best designs, {evidence}")
     ranked = rank(evaluator, list(trials.values()), evidence, bench)
     likely(ranked[0].candidate)
+    sizings: Sizings = {}
     if any(one.beaten for one in ranked):
         try:
-            choice = take(evaluator, trials, ranked, evidence, bench, fallback)
+            choice = take(evaluator, trials, ranked, evidence, bench, fallback, sizings)
             if not choice.notes:
                 return choice
         except PenstockError as error:
             if error.code not in UNFIT:
                 raise
         ranked = rank_beaten(evaluator, ranked, evidence, bench)  # the best cannot be placed: these may be next
-    return take(evaluator, trials, ranked, evidence, bench, fallback)
+    return take(evaluator, trials, ranked, evidence, bench, fallback, sizings)
 
 
 def take(
@@ -90,6 +91,7 @@ def take(
     evidence: Evidence,
     bench: Bench,
     fallback: str = "",
+    sizings: Sizings | None = None,
 ) -> Choice:
     """Finish the first of ranked trials that can be placed, and measure it as it is then.
 
@@ -107,7 +109,7 @@ def take(
     while True:
         bench.progress("sizing FIFOs, placing" if evidence != "modelled" else "placing")
         finished, taken, passed = finish_first(
-            evaluator, left, simulate=evidence != "modelled", synthesised=synthesised, bench=bench
+            evaluator, left, simulate=evidence != "modelled", synthesised=synthesised, bench=bench, sizings=sizings
         )  # fmt: skip
         try:
             figures = RUNGS[evidence](evaluator, finished.evaluation, bench)

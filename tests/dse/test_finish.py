@@ -154,6 +154,30 @@ def test_what_fits_the_chip_but_none_of_its_dies_is_passed_over() -> None:
         finish(evaluator, pinned)
 
 
+def test_what_no_die_holds_at_its_smallest_is_passed_over_unsized(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is asked for again with the same sizings is not sized again."""
+    board = load_platform("u55c")
+    narrow = tuple(replace(d, resources=replace(d.resources, dsp=d.reserved.dsp + 18)) for d in board.dies)
+    evaluator = evaluator_of(replace(board, dies=narrow))
+    wide, slim = evaluator.evaluate({"overall_unroll_size": 64}), evaluator.evaluate({"overall_unroll_size": 8})
+    ranked = [*rank(evaluator, [wide], "simulated"), *rank(evaluator, [slim], "simulated")]
+    sized: list[Design] = []
+    tightened = Evaluator.tightened
+
+    def told(self: Evaluator, evaluation: Evaluation, **named: Any) -> Evaluation:
+        sized.append(evaluation.design)
+        return tightened(self, evaluation, **named)
+
+    monkeypatch.setattr(Evaluator, "tightened", told)
+    sizings: dict[str, Evaluation] = {}
+    done, _, passed = finish_first(evaluator, ranked, sizings=sizings)
+    assert list(passed) == [0]
+    assert sized == [slim.design]
+    again, _, _ = finish_first(evaluator, ranked, sizings=sizings)
+    assert again.design == done.design
+    assert sized == [slim.design]
+
+
 def test_a_finished_design_keeps_to_the_users_limits_too() -> None:
     """Memories are built of what the user left, not of what the platform has."""
     evaluator = evaluator_of()
