@@ -56,10 +56,17 @@ def rank(
     return in_order(measure_all(evaluator, chosen, evidence, bench, contenders=True))
 
 
-def rank_beaten(evaluator: Evaluator, ranked: Sequence[Ranked], evidence: Evidence, bench: Bench) -> list[Ranked]:
-    """The same order with those measured too that had been spared."""
-    left = [one.candidate for one in ranked if one.beaten]
-    return in_order([*(one for one in ranked if not one.beaten), *measure_all(evaluator, left, evidence, bench)])
+def rank_beaten(
+    evaluator: Evaluator, ranked: Sequence[Ranked], evidence: Evidence, bench: Bench, taken: Ranked | None = None
+) -> list[Ranked]:
+    """The same order with those measured too that had been spared and may be better than what is `taken`; the same
+    list where there are none."""
+    known = [] if taken is None else [taken]
+    left = [one for one in ranked if one.beaten and not _lost(evaluator, one.candidate, known)]
+    if not left:
+        return list(ranked)
+    measured = measure_all(evaluator, [one.candidate for one in left], evidence, bench)
+    return in_order([*(one for one in ranked if one not in left), *measured])
 
 
 def shortlist(

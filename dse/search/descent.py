@@ -78,15 +78,17 @@ def descend(
     enough: float = 0.0,
     rounds: int = _ROUNDS,
     second: SecondProcess | None = None,
+    start: Params | None = None,
 ) -> Descended | None:
     """The best design of a walk for every kernel; None where the space, as far as it is open, has no such designs.
 
-    It ends early with one whose first objective is not above `enough`. With a second process it is quicker.
+    It ends early with one whose first objective is not above `enough`. With a second process it is quicker. It begins
+    with a setting near `start`, if there is one, or else with what suits most models.
     """
     open_to = choices or evaluator.space.choices
     if FITTED not in open_to["allocation"] or not evaluator.space.fitted_setting():
         return None
-    return _Descent(evaluator, open_to, enough, second).run(rounds)
+    return _Descent(evaluator, open_to, enough, second).run(rounds, start)
 
 
 def rewalked(evaluator: Evaluator, choices: Choices, start: Params) -> Evaluation | None:
@@ -111,10 +113,11 @@ class _Descent:
         self._evaluate = self.worth.evaluate
         self._more_banks = [striped] if evaluator.goal.weighs_frames else []  # the best may have begun with the fewest
 
-    def run(self, rounds: int) -> Descended:
+    def run(self, rounds: int, given: Params | None) -> Descended:
         """From the best start, and from the next ones for as long as little was tried."""
         found: list[Evaluation] = []
-        starts, worth = self._starts(), self.worth
+        known = None if given is None else self._evaluate(self._within(given))
+        starts, worth = self._starts() if known is None else [known], self.worth
         starts[0] = self._untangled(starts[0])
         if rank_of(starts[0])[0] >= 1.0:  # what is so far beyond is seldom a matter of walks
             worth.most = min(worth.most, len(worth.seen) + _FOR_WHAT_DOES_NOT_FIT)

@@ -18,11 +18,13 @@ from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.space.external import FEW_BANKS, STRIPES
 from penstock.dse.space.fitted import SHARE
-from penstock.dse.space.tiling import Choices
+from penstock.dse.space.tiling import Choices, Params
 
 NEARLY = 0.6
 """By so much limits may be exceeded where a few kernels with fewer lanes may be enough."""
-_SHARES = (85, 70)
+_SEARCHES = ((85, False), (85, True), (70, False))
+"""Percent of all limits, and whether a search begins at the best that the chip as a whole would take: what the dies
+nearly hold may become what they do with fewer lanes for some kernels, and mostly that of one of two starts does."""
 _AS_FAST = 1.1
 """So many times what the chip as a whole would take is near enough that nothing else is searched for."""
 _FAR = 1.6
@@ -44,19 +46,20 @@ def held(
     for way in (way for way in ways if all(value in choices.get(name, ()) for name, (value,) in way.items())):
         if kept and kept[0].values[0] <= best.values[0] * _AS_FAST:
             break
-        kept += _with_less(evaluator, {**choices, **way}, dies, second)
+        kept += _with_less(evaluator, {**choices, **way}, best.params, dies, second)
         kept.sort(key=lambda one: one.values)
     return kept
 
 
 def _with_less(
-    evaluator: Evaluator, choices: Choices, dies: DiesHold, second: SecondProcess | None
+    evaluator: Evaluator, choices: Choices, best: Params, dies: DiesHold, second: SecondProcess | None
 ) -> list[Evaluation]:
     """What the dies hold of a search within less than all limits."""
-    for share in _SHARES:
+    for share, from_best in _SEARCHES:
         if share not in choices.get(SHARE, ()):
             continue
-        found = descend(evaluator, {**choices, SHARE: (share,)}, second=second)
+        start = best if from_best else None
+        found = descend(evaluator, {**choices, SHARE: (share,)}, second=second, start=start)
         if found is not None and (kept := _of(found.timed, evaluator, choices, dies)):
             return kept
     return []

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.remembered import setting_key
-from penstock.dse.search.second import SecondProcess
-from penstock.dse.search.worth import ANY
-from penstock.dse.space.tiling import Value
+from penstock.dse.search.second import Rank, SecondProcess
+from penstock.dse.search.worth import ANY, State, foretell, key_of
+from penstock.dse.space.tiling import Params, Value
 
 
 def shared(
@@ -27,3 +28,25 @@ def shared(
         if said is not None and said.found is not None:
             evaluator.is_told(said.found)
         yield params
+
+
+class Looks:
+    """Settings are modelled here and, every second one of them, by the second process meanwhile."""
+
+    def __init__(self, evaluator: Evaluator, second: SecondProcess | None) -> None:
+        self._evaluator, self._second = evaluator, second
+        if second is not None:
+            second.work_for(evaluator)
+
+    def foresee(self, states: Sequence[State], base: Params, below: Rank) -> None:
+        if self._second is not None and states and self._second.takes_more:
+            self._second.look_at([((key_of(state), below), state) for state in states[1::2]], base, below)
+
+    def look(self, state: State, below: Rank) -> Evaluation | None:
+        """None where it cannot be laid out, or is not better than `below`. Other bounds say nothing here."""
+        said = self._second.said((key_of(state), below)) if self._second is not None else None
+        if said is None:
+            return foretell(self._evaluator, state, below).found
+        if said.found is not None:
+            self._evaluator.is_told(said.found)
+        return said.found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import inf
 
 from penstock.compiler.errors import PenstockError
 from penstock.dse.bounds.bound import GoalBounds, LowerBound
@@ -21,9 +22,9 @@ from penstock.dse.search.held import NEARLY, held
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess
-from penstock.dse.search.shared import shared
+from penstock.dse.search.shared import Looks, shared
 from penstock.dse.search.turned import less_turned
-from penstock.dse.search.worth import rank_of
+from penstock.dse.search.worth import ANY, rank_of
 from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import BUILT, BURST, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE
 from penstock.dse.space.grouping import BUDGET, FUSED, GREEDY
@@ -207,7 +208,7 @@ def _divisible(
         near = next((one for one in others if _finds_a_place(evaluator, one.params)), None)
     elif evaluator.may_use == evaluator.platform.limits or _finds_a_place(evaluator, best):
         return []  # the division knows the platform's limits, and none that a user gave
-    relatives = _relatives(evaluator, best, choices, near)
+    relatives = _relatives(evaluator, best, choices, near, second)
     if near is not None:  # of those that would be better, the ones that may be held
         relatives = [one for one in relatives if one.values < near.values and dies.excess(one) <= NEARLY]
     found = next((one for one in relatives[:_MOST_PLACED] if _finds_a_place(evaluator, one.params)), None)
@@ -221,7 +222,9 @@ def _divisible(
     return [] if found is None else [dict(found.params)]
 
 
-def _relatives(evaluator: Evaluator, best: Params, choices: Choices, near: Evaluation | None) -> list[Evaluation]:
+def _relatives(
+    evaluator: Evaluator, best: Params, choices: Choices, near: Evaluation | None, second: SecondProcess | None
+) -> list[Evaluation]:
     """One of each kind of design that keeps to the limits with less of something, the best first.
 
     Also with no kernel favoured: what helps the best is seldom what helps others. Those that would be slower than what
@@ -231,7 +234,10 @@ def _relatives(evaluator: Evaluator, best: Params, choices: Choices, near: Evalu
     changes = [dict(zip(less, values, strict=True)) for values in product(*less.values())]
     plain = {name: 100 if name.startswith(f"{FAVOUR}.") else value for name, value in best.items()}
     ways = dict.fromkeys(tuple({**way, **change}.items()) for way in (best, plain) for change in changes)
-    found = [_assumed(evaluator, dict(way), near) for way in ways if dict(way) != best]
+    states = [dict(way) for way in ways if dict(way) != best]
+    looks, below = Looks(evaluator, second), ANY if near is None else (0.0, near.values[0], inf)
+    looks.foresee(states, best, below)
+    found = [looks.look(state, below) for state in states]
     kinds: dict[Hashable, Evaluation] = {}
     for one in sorted((one for one in found if one is not None and one.feasible), key=lambda one: one.values):
         kinds.setdefault(evaluator.meaning(one.design), one)
@@ -244,10 +250,8 @@ def _below(name: str, best: Params, choices: Choices) -> list[Value]:
     return sorted(smaller, key=int, reverse=True)[: _FEWER_OF[name]]
 
 
-def _assumed(evaluator: Evaluator, params: Params, near: Evaluation | None = None) -> Evaluation | None:
+def _assumed(evaluator: Evaluator, params: Params) -> Evaluation | None:
     try:
-        if near is not None and evaluator.outlook(params).values[0] > near.values[0]:
-            return None
         return evaluator.assume(params)
     except PenstockError:  # its trial would say why
         return None

@@ -19,8 +19,9 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.neighbours import follow, leader_of
 from penstock.dse.search.dies import DiesHold
-from penstock.dse.search.second import Rank, SecondProcess
-from penstock.dse.search.worth import State, foretell, key_of
+from penstock.dse.search.second import SecondProcess
+from penstock.dse.search.shared import Looks
+from penstock.dse.search.worth import State
 from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, WALK, outer_of
 from penstock.dse.space.tiling import Choices, Params, TilingSpace, Value
 from penstock.profiling.handed_over import handed_over
@@ -55,13 +56,13 @@ def less_turned(
     `best`."""
     now = settled = best
     held, least, most = held_between(evaluator, best), best.values[0], max(0.0, dies.excess(best))
-    looks = _Looks(evaluator, second)
+    looks = Looks(evaluator, second)
     looked, last = {evaluator.means(best.params)}, 0
     tried = set[Way]()  # what is no better mostly is not with other kernels changed either
     while True:
         found = None
         ways = [(way, state) for way, state in other_ways(evaluator, choices, now) if way not in tried]
-        looks.foresee([state for _, state in ways], now, below := (0.0, least * _ON_THE_WAY, inf))
+        looks.foresee([state for _, state in ways], now.params, below := (0.0, least * _ON_THE_WAY, inf))
         for way, state in ways:
             if (means := evaluator.means(state)) in looked:  # few lanes are mostly some more
                 continue
@@ -89,28 +90,6 @@ def less_turned(
 
 def _is_faster(one: Evaluation, now: Evaluation) -> bool:
     return one.values[0] < now.values[0] * _FASTER
-
-
-class _Looks:
-    """Settings are modelled here and, every second one of them, by the second process meanwhile."""
-
-    def __init__(self, evaluator: Evaluator, second: SecondProcess | None) -> None:
-        self._evaluator, self._second = evaluator, second
-        if second is not None:
-            second.work_for(evaluator)
-
-    def foresee(self, states: Sequence[State], now: Evaluation, below: Rank) -> None:
-        if self._second is not None and states and self._second.takes_more:
-            self._second.look_at([((key_of(state), below), state) for state in states[1::2]], now.params, below)
-
-    def look(self, state: State, below: Rank) -> Evaluation | None:
-        """None where it cannot be laid out, or is not better than `below`. Other bounds say nothing here."""
-        said = self._second.said((key_of(state), below)) if self._second is not None else None
-        if said is None:
-            return foretell(self._evaluator, state, below).found
-        if said.found is not None:
-            self._evaluator.is_told(said.found)
-        return said.found
 
 
 def other_ways(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iterator[tuple[Way, State]]:

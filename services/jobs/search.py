@@ -73,14 +73,19 @@ def choose(
     likely(ranked[0].candidate)
     sizings: Sizings = {}
     if any(one.beaten for one in ranked):
+        choice = taken = None
         try:
             choice = take(evaluator, trials, ranked, evidence, bench, fallback, sizings)
             if not choice.notes:
                 return choice
+            taken = Ranked(trials[choice.trial], choice.measured[choice.trial])
         except PenstockError as error:
             if error.code not in UNFIT:
                 raise
-        ranked = rank_beaten(evaluator, ranked, evidence, bench)  # the best cannot be placed: these may be next
+        others = rank_beaten(evaluator, ranked, evidence, bench, taken)  # the best cannot be placed: these may be next
+        if choice is not None and others == ranked:
+            return choice
+        ranked = others
     return take(evaluator, trials, ranked, evidence, bench, fallback, sizings)
 
 

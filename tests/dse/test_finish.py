@@ -89,6 +89,11 @@ def test_long_simulations_of_designs_that_cannot_be_the_best_are_spared(monkeypa
         assert least <= one.measured.latency
         assert one.measured.interval is None or least <= one.measured.interval
     assert rank_beaten(evaluator, ranked, "simulated", Bench()) == everything
+    best, *_, slowest = everything
+    assert rank_beaten(evaluator, ranked, "simulated", Bench(), best) == ranked, "none may be better than the best"
+    assert [one.beaten for one in rank_beaten(evaluator, ranked, "simulated", Bench(), slowest)] != [
+        one.beaten for one in ranked
+    ], "those that may be better than the slowest are measured"
 
 
 def test_a_finished_design_is_sized_and_placed_and_loses_no_input() -> None:
