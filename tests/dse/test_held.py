@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.search import descent, start
+from penstock.dse.search import held as holding
 from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.held import held
 from penstock.dse.search.start import starting_settings
 from penstock.dse.space.external import FEW_BANKS, STRIPES
-from penstock.dse.space.fitted import SHARE
-from penstock.dse.space.tiling import Params, TilingOptions
+from penstock.dse.space.fitted import SHARE, WALK
+from penstock.dse.space.tiling import Choices, Params, TilingOptions
 from tests.compiler.designs import Dense, build_network
 
 MOST_BANKS = 16
@@ -82,6 +85,36 @@ def test_nothing_is_found_where_nothing_is_held_or_the_user_wants_all_banks(eval
     choices, best = evaluator.space.choices, widest(evaluator)
     assert held(evaluator, choices, best, NoWires(evaluator)) == []
     assert held(evaluator, {**choices, STRIPES: (32,)}, best, FewWires(evaluator)) == []
+
+
+def test_where_the_dies_hold_nothing_found_anew_a_search_begins_at_the_best(
+    evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two starts mostly one leads to what the dies hold."""
+    best, searches = widest(evaluator), list[tuple[int, Params | None]]()
+
+    class FromTheBest(DiesHold):
+        def excess(self, one: Evaluation) -> float:
+            return float(searches[-1][1] is None)
+
+    def told(evaluator: Evaluator, choices: Choices, **named: Any) -> descent.Descended | None:
+        searches.append((int(choices[SHARE][0]), named["start"]))
+        return descent.descend(evaluator, choices, **named)
+
+    monkeypatch.setattr(holding, "descend", told)
+    assert held(evaluator, evaluator.space.choices, best, FromTheBest(evaluator))
+    assert searches[:2] == [(85, None), (85, best.params)]
+
+
+def test_a_descent_may_begin_at_a_setting(evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descent, "_MOST_TRIED", 1)
+    (op, *_), choices = evaluator.space.fitting.leading, evaluator.space.choices
+    given = {**widest(evaluator).params, f"{WALK}.{op.layer}": choices[f"{WALK}.{op.layer}"][-1]}
+    within = {**choices, STRIPES: (MOST_BANKS,)}
+    for begun_at in (given, None):
+        found = descent.descend(evaluator, within, start=begun_at, rounds=0)
+        assert found is not None
+        assert ({**given, STRIPES: MOST_BANKS} in [dict(one.params) for one in found.timed]) == (begun_at is not None)
 
 
 def test_a_search_tries_it_where_its_best_is_not_held(evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch) -> None:
