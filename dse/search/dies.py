@@ -19,6 +19,8 @@ from penstock.dse.space.external import PREFETCH
 from penstock.dse.space.fitted import FAVOUR, SHARE, WALK
 from penstock.dse.space.tiling import Choices, Params
 
+NEARLY = 0.6
+"""By so much limits may be exceeded where a few kernels with fewer lanes may be enough."""
 _MOST_EASED, _ROUNDS, _LITTLE_SLOWER, _ALMOST = 12, 2, 1.05, 0.1
 """Kernels that are changed, how often all are tried, how many times as long a run may take with that, and by which part
 limits may be exceeded where other walks are worth a look."""

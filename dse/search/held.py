@@ -20,8 +20,6 @@ from penstock.dse.space.external import FEW_BANKS, STRIPES
 from penstock.dse.space.fitted import SHARE
 from penstock.dse.space.tiling import Choices, Params
 
-NEARLY = 0.6
-"""By so much limits may be exceeded where a few kernels with fewer lanes may be enough."""
 _SEARCHES = ((85, False), (85, True), (70, False))
 """Percent of all limits, and whether a search begins at the best that the chip as a whole would take: what the dies
 nearly hold may become what they do with fewer lanes for some kernels, and mostly that of one of two starts does."""

@@ -15,10 +15,10 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.hypervolume import most_first
 from penstock.dse.finishing.placement import place
 from penstock.dse.search.descent import descend, rewalked
-from penstock.dse.search.dies import DiesHold
+from penstock.dse.search.dies import NEARLY, DiesHold
 from penstock.dse.search.effort import QUICKLY_MODELLED, near_enough, usual_trials
 from penstock.dse.search.fill import LANES, fill, fits
-from penstock.dse.search.held import NEARLY, held
+from penstock.dse.search.held import held
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess

@@ -18,7 +18,7 @@ from penstock.compiler.analysis.graph import TensorOp
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.neighbours import follow, leader_of
-from penstock.dse.search.dies import DiesHold
+from penstock.dse.search.dies import NEARLY, DiesHold
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.shared import Looks
 from penstock.dse.search.worth import State
@@ -35,6 +35,8 @@ _LARGEST, _WAYS, _FEWER, _FASTER = 8, 8, 0.98, 0.998
 the time may be left."""
 _ON_THE_WAY = 1.002
 """So many times the least may be reached on the way to what is as good again."""
+_MOST_EASED = 6
+"""Of what would be faster if the dies held it, how many are made smaller in vain: one takes as long as ten looks."""
 _MUCH, _ANY = 0.25, 1 / 32
 """Of all bits, what FIFOs hold together, and one channel, for which kernels beside them are changed: windows of frames
 hold far more, and a look at a chip full of them takes half a second."""
@@ -58,7 +60,7 @@ def less_turned(
     held, least, most = held_between(evaluator, best), best.values[0], max(0.0, dies.excess(best))
     looks = Looks(evaluator, second)
     looked, last = {evaluator.means(best.params)}, 0
-    tried = set[Way]()  # what is no better mostly is not with other kernels changed either
+    tried, in_vain = set[Way](), 0  # what is no better mostly is not with other kernels changed either
     while True:
         found = None
         ways = [(way, state) for way, state in other_ways(evaluator, choices, now) if way not in tried]
@@ -73,8 +75,9 @@ def less_turned(
             other = looks.look(state, below)
             if other is None or not other.feasible:
                 continue
-            if _is_faster(other, now) and dies.excess(other) > most:
-                other = dies.eased(other, choices) or other
+            if _is_faster(other, now) and most < dies.excess(other) <= NEARLY and in_vain < _MOST_EASED:
+                smaller = dies.eased(other, choices)
+                other, in_vain = smaller or other, in_vain + (smaller is None)
             fewer = held_between(evaluator, other)
             if (_is_faster(other, now) or fewer <= held * _FEWER) and dies.excess(other) <= most:
                 found, held = other, fewer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -11,14 +12,14 @@ from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.search import turned
+from penstock.dse.search import shared, turned
 from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.second import Foretold, Rank, SecondProcess
 from penstock.dse.search.turned import Way, converters_of, held_between, less_turned, other_ways
 from penstock.dse.search.worth import foretell, key_of
 from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, FAVOURS, IN_TURN, SHARE, WALK, outer_of
-from penstock.dse.space.tiling import Params, TilingOptions, Value
+from penstock.dse.space.tiling import Choices, Params, TilingOptions, Value
 
 SCORES, HIGHEST = "convert.attn.add_4.block", f"{WALK}.attn.amax"
 
@@ -109,7 +110,7 @@ def test_the_many_walks_of_one_kernel_leave_looks_for_the_others(
         looks.extend(name for name, value in params.items() if value != best.params[name])
         return Foretold(None, None, None)
 
-    monkeypatch.setattr(turned, "foretell", nothing)
+    monkeypatch.setattr(shared, "foretell", nothing)
     assert less_turned(evaluator, evaluator.space.choices, best, DiesHold(evaluator)) is best
     kernels = dict.fromkeys(looks)
     assert len(kernels) > 2
@@ -146,3 +147,25 @@ def test_what_dies_do_not_hold_and_what_is_not_open_stays(evaluator: Evaluator, 
     assert less_turned(evaluator, choices, best, DiesHold(evaluator)) is best
     kept = less_turned(evaluator, evaluator.space.choices, best, NoRoom(evaluator))
     assert kept.params[HIGHEST] == "0"
+
+
+def test_only_so_many_are_made_smaller_in_vain(
+    evaluator: Evaluator, best: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One takes as long as ten looks: a search would spend minutes on what the dies do not hold."""
+    eased = list[Evaluation]()
+
+    class Full(DiesHold):
+        def excess(self, one: Evaluation) -> float:
+            return 0.0 if one is best else 0.5
+
+        def eased(self, best: Evaluation, choices: Choices) -> Evaluation | None:
+            eased.append(best)
+
+    def alike(_: Evaluator, params: Params, below: Rank) -> Foretold:
+        return Foretold(None, None, None, replace(best, params=dict(params)))
+
+    monkeypatch.setattr(shared, "foretell", alike)
+    monkeypatch.setattr(turned, "_is_faster", lambda one, now: True)
+    assert less_turned(evaluator, evaluator.space.choices, best, Full(evaluator)) is best
+    assert len(eased) == turned._MOST_EASED
