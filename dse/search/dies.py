@@ -40,10 +40,10 @@ class DiesHold:
             self._excess[meaning] = self._divided(one)
         return self._excess[meaning]
 
-    def eased(self, best: Evaluation, choices: Choices) -> Evaluation | None:
+    def eased(self, best: Evaluation, choices: Choices, *, rewalked: bool = True) -> Evaluation | None:
         """With some kernels favoured least, the largest first, loads that run less far ahead, or less of all limits, as
-        far as dies and links are exceeded by less with that; where little is missing, with other walks, too: tokens
-        between dies are narrower with some.
+        far as dies and links are exceeded by less with that; where little is missing, `rewalked` too: tokens between
+        dies are narrower with some walks, of which there are hundreds to look at.
 
         None where they are exceeded still, or it takes notably longer.
         """
@@ -51,7 +51,7 @@ class DiesHold:
         for _ in range(_ROUNDS):
             before = found
             found = self._with_less(found, self._less(found.params, choices), most)
-            if 0 < self.excess(found) <= _ALMOST:
+            if rewalked and 0 < self.excess(found) <= _ALMOST:
                 found = self._with_less(found, self._walked(choices), most)
             if found is before or self.excess(found) <= 0:
                 break

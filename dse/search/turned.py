@@ -76,7 +76,7 @@ def less_turned(
             if other is None or not other.feasible:
                 continue
             if _is_faster(other, now) and most < dies.excess(other) <= NEARLY and in_vain < _MOST_EASED:
-                smaller = dies.eased(other, choices)
+                smaller = dies.eased(other, choices, rewalked=False)
                 other, in_vain = smaller or other, in_vain + (smaller is None)
             fewer = held_between(evaluator, other)
             if (_is_faster(other, now) or fewer <= held * _FEWER) and dies.excess(other) <= most:

@@ -159,7 +159,7 @@ def test_only_so_many_are_made_smaller_in_vain(
         def excess(self, one: Evaluation) -> float:
             return 0.0 if one is best else 0.5
 
-        def eased(self, best: Evaluation, choices: Choices) -> Evaluation | None:
+        def eased(self, best: Evaluation, choices: Choices, *, rewalked: bool = True) -> Evaluation | None:
             eased.append(best)
 
     def alike(_: Evaluator, params: Params, below: Rank) -> Foretold:
