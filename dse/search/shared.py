@@ -30,7 +30,7 @@ def shared(
         yield params
 
 
-class Looks:
+class SharedLooks:
     """Settings are modelled here and, every second one of them, by the second process meanwhile."""
 
     def __init__(self, evaluator: Evaluator, second: SecondProcess | None) -> None:

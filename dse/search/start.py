@@ -22,7 +22,7 @@ from penstock.dse.search.held import held
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess
-from penstock.dse.search.shared import Looks, shared
+from penstock.dse.search.shared import SharedLooks, shared
 from penstock.dse.search.turned import less_turned
 from penstock.dse.search.worth import ANY, rank_of
 from penstock.dse.space.external import PREFETCH, STRIPES
@@ -235,7 +235,7 @@ def _relatives(
     plain = {name: 100 if name.startswith(f"{FAVOUR}.") else value for name, value in best.items()}
     ways = dict.fromkeys(tuple({**way, **change}.items()) for way in (best, plain) for change in changes)
     states = [dict(way) for way in ways if dict(way) != best]
-    looks, below = Looks(evaluator, second), ANY if near is None else (0.0, near.values[0], inf)
+    looks, below = SharedLooks(evaluator, second), ANY if near is None else (0.0, near.values[0], inf)
     looks.foresee(states, best, below)
     found = [looks.look(state, below) for state in states]
     kinds: dict[Hashable, Evaluation] = {}

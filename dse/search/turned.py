@@ -20,7 +20,7 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.neighbours import follow, leader_of
 from penstock.dse.search.dies import NEARLY, DiesHold
 from penstock.dse.search.second import SecondProcess
-from penstock.dse.search.shared import Looks
+from penstock.dse.search.shared import SharedLooks
 from penstock.dse.search.worth import State
 from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, WALK, outer_of
 from penstock.dse.space.tiling import Choices, Params, TilingSpace, Value
@@ -58,7 +58,7 @@ def less_turned(
     `best`."""
     now = settled = best
     held, least, most = held_between(evaluator, best), best.values[0], max(0.0, dies.excess(best))
-    looks = Looks(evaluator, second)
+    looks = SharedLooks(evaluator, second)
     looked, last = {evaluator.means(best.params)}, 0
     tried, in_vain = set[Way](), 0  # what is no better mostly is not with other kernels changed either
     while True:
