@@ -177,12 +177,22 @@ def finish_first(
 
 
 def _check_place(evaluator: Evaluator, design: Design) -> None:
-    """Refuse what the dies would not hold with one slot in each FIFO and one block in each converter: there is no need
-    to size what does not fit at its smallest."""
-    if len(evaluator.platform.dies) > 1:
+    """Refuse what finds no place on the dies as it was modelled, nor with one slot in each FIFO and one block in each
+    converter: there is no need to size it.
+
+    Either is enough. A division of what is nearly full is found by chance, and what is smaller may be less lucky.
+    """
+    if len(evaluator.platform.dies) == 1:
+        return
+    as_modelled = replace(design, memories={}, allocated_for="") if design.allocated_for else design
+    try:
+        _placed(evaluator, as_modelled, divide=True)
+    except PenstockError as error:
+        if error.code not in NO_PLACE:
+            raise
         channels = evaluator.assembler.network(design).channels.values()
         smallest = {channel.name: 1 for channel in channels if channel.kind in ("stream", "block")}
-        _placed(evaluator, replace(design, fifo_depths=smallest, memories={}, allocated_for=""), divide=True)
+        _placed(evaluator, replace(as_modelled, fifo_depths=smallest), divide=True)
 
 
 def _commonest(errors: Sequence[PenstockError]) -> PenstockError | None:

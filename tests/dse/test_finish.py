@@ -183,6 +183,26 @@ def test_what_no_die_holds_at_its_smallest_is_passed_over_unsized(monkeypatch: p
     assert sized == [slim.design]
 
 
+def test_what_finds_a_place_as_it_was_modelled_is_sized_though_smaller_it_finds_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Divisions are found by chance: with other FIFOs, also shallower ones, one may not be found again."""
+    evaluator = evaluator_of()
+    candidate = candidates(evaluator)[0]
+
+    def found_as_modelled(network: TaskNetwork, *given: Any, **named: Any) -> Placement:
+        design: Design = given[2]
+        if not design.dies and design.fifo_depths != candidate.design.fifo_depths:
+            raise PenstockError(code="does-not-fit", what="no division was found", where="here", hint="none")
+        return place(network, *given, **named)
+
+    monkeypatch.setattr(finishing, "place", found_as_modelled)
+    done, _, passed = finish_first(evaluator, rank(evaluator, [candidate], "simulated"))
+    assert not passed
+    assert done.placement.undivided == ""
+    assert done.design.fifo_depths != candidate.design.fifo_depths
+
+
 def test_a_finished_design_keeps_to_the_users_limits_too() -> None:
     """Memories are built of what the user left, not of what the platform has."""
     evaluator = evaluator_of()
