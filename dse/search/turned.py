@@ -35,8 +35,9 @@ _LARGEST, _WAYS, _FEWER, _FASTER = 8, 8, 0.98, 0.998
 the time may be left."""
 _ON_THE_WAY = 1.002
 """So many times the least may be reached on the way to what is as good again."""
-_MOST_EASED = 6
-"""Of what would be faster if the dies held it, how many are made smaller in vain: one takes as long as ten looks."""
+_MOST_EASED, _MOST_REWALKED = 6, 2
+"""Of what would be faster if the dies held it, how many are made smaller in vain, and how many of these with other
+walks too: one takes as long as ten looks, with walks as a hundred."""
 _MUCH, _ANY = 0.25, 1 / 32
 """Of all bits, what FIFOs hold together, and one channel, for which kernels beside them are changed: windows of frames
 hold far more, and a look at a chip full of them takes half a second."""
@@ -76,7 +77,7 @@ def less_turned(
             if other is None or not other.feasible:
                 continue
             if _is_faster(other, now) and most < dies.excess(other) <= NEARLY and in_vain < _MOST_EASED:
-                smaller = dies.eased(other, choices, rewalked=False)
+                smaller = dies.eased(other, choices, rewalked=in_vain < _MOST_REWALKED)
                 other, in_vain = smaller or other, in_vain + (smaller is None)
             fewer = held_between(evaluator, other)
             if (_is_faster(other, now) or fewer <= held * _FEWER) and dies.excess(other) <= most:

@@ -153,14 +153,14 @@ def test_only_so_many_are_made_smaller_in_vain(
     evaluator: Evaluator, best: Evaluation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One takes as long as ten looks: a search would spend minutes on what the dies do not hold."""
-    eased = list[Evaluation]()
+    eased = list[bool]()
 
     class Full(DiesHold):
         def excess(self, one: Evaluation) -> float:
             return 0.0 if one is best else 0.5
 
         def eased(self, best: Evaluation, choices: Choices, *, rewalked: bool = True) -> Evaluation | None:
-            eased.append(best)
+            eased.append(rewalked)
 
     def alike(_: Evaluator, params: Params, below: Rank) -> Foretold:
         return Foretold(None, None, None, replace(best, params=dict(params)))
@@ -168,4 +168,4 @@ def test_only_so_many_are_made_smaller_in_vain(
     monkeypatch.setattr(shared, "foretell", alike)
     monkeypatch.setattr(turned, "_is_faster", lambda one, now: True)
     assert less_turned(evaluator, evaluator.space.choices, best, Full(evaluator)) is best
-    assert len(eased) == turned._MOST_EASED
+    assert eased == [True, True, False, False, False, False]
