@@ -99,6 +99,11 @@ class Design:
         """The same record, saying that depths, dies and memories were found for it as it is."""
         return replace(self, allocated_for=self.basis())
 
+    def unallocated(self) -> Design:
+        """The record without memories that were found for the chip as a whole: with other FIFOs, or on dies, they are
+        found again."""
+        return replace(self, memories={}, allocated_for="") if self.allocated_for else self
+
     def current(self) -> Design:
         """The record without depths, dies and memories that were found for other kernels than it has now."""
         if self.allocated_for in ("", self.basis()):

@@ -300,8 +300,7 @@ class Evaluator:
         where the goal `sizes_for_one`. Depths to `keep` are kept. `network` is the design's as a tool made it.
         """
         kept = {**self.assembler.declared_depths(evaluation.design), **(keep or {})}
-        if (design := evaluation.design).allocated_for:  # memories were found for deeper FIFOs, and will be again
-            evaluation = replace(evaluation, design=replace(design, memories={}, allocated_for=""))
+        evaluation = replace(evaluation, design=evaluation.design.unallocated())
         planned, known = self.assembler.network(evaluation.design), evaluation.design.fifo_depths
         fifos = {name for name, channel in planned.channels.items() if channel.kind == "stream"}
         if fifos <= set(kept):

@@ -106,8 +106,7 @@ def _placed(evaluator: Evaluator, design: Design, *, divide: bool) -> Placement:
 def _where_it_was(evaluator: Evaluator, before: Design, sized: Design) -> Design:
     """A design whose tasks stand where they did before its FIFOs were sized: what is nearly full is divided by chance,
     and what needs less has room where the larger one had."""
-    if before.allocated_for:  # memories were found for the chip as a whole
-        before = replace(before, memories={}, allocated_for="")
+    before = before.unallocated()
     return replace(sized, dies=_placed(evaluator, before, divide=True).record(before).dies)
 
 
@@ -184,7 +183,7 @@ def _check_place(evaluator: Evaluator, design: Design) -> None:
     """
     if len(evaluator.platform.dies) == 1:
         return
-    as_modelled = replace(design, memories={}, allocated_for="") if design.allocated_for else design
+    as_modelled = design.unallocated()
     try:
         _placed(evaluator, as_modelled, divide=True)
     except PenstockError as error:

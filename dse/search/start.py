@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import inf
 
@@ -259,9 +259,7 @@ def _assumed(evaluator: Evaluator, params: Params) -> Evaluation | None:
 
 def _finds_a_place(evaluator: Evaluator, params: Params) -> bool:
     try:
-        design = evaluator.assume(params).design
-        if design.allocated_for:  # memories were found for the chip as a whole, and are again when it is finished
-            design = replace(design, memories={}, allocated_for="")
+        design = evaluator.assume(params).design.unallocated()
         network, library = evaluator.assembler.network(design), evaluator.assembler.library
         place(network, evaluator.platform, library, design, divide=True, limits=evaluator.may_use)
     except PenstockError:  # its trial would say why

@@ -73,18 +73,19 @@ def choose(
     likely(ranked[0].candidate)
     sizings: Sizings = {}
     if any(one.beaten for one in ranked):
-        choice = taken = None
+        settled: Choice | None = None
         try:
             choice = take(evaluator, trials, ranked, evidence, bench, fallback, sizings)
             if not choice.notes:
                 return choice
-            taken = Ranked(trials[choice.trial], choice.measured[choice.trial])
+            settled = None if choice.finished.placement.undivided else choice  # a slower one may be divided
         except PenstockError as error:
             if error.code not in UNFIT:
                 raise
+        taken = None if settled is None else Ranked(trials[settled.trial], settled.measured[settled.trial])
         others = rank_beaten(evaluator, ranked, evidence, bench, taken)  # the best cannot be placed: these may be next
-        if choice is not None and others == ranked:
-            return choice
+        if settled is not None and others == ranked:
+            return settled
         ranked = others
     return take(evaluator, trials, ranked, evidence, bench, fallback, sizings)
 

@@ -17,9 +17,10 @@ from penstock.dse.fifo import total_bits
 from penstock.dse.finishing import finish as finishing
 from penstock.dse.finishing.finish import finish, finish_first
 from penstock.dse.finishing.placement import Placement, place
-from penstock.dse.rungs import FRAMES, Bench, rank, rank_beaten, ranking, simulated
+from penstock.dse.rungs import FRAMES, Bench, Ranked, rank, rank_beaten, ranking, simulated
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import outlook_of, simulate_design
+from penstock.services.jobs import search as choosing
 from tests.compiler.designs import Dense, build_network
 
 
@@ -181,6 +182,20 @@ def test_what_no_die_holds_at_its_smallest_is_passed_over_unsized(monkeypatch: p
     again, _, _ = finish_first(evaluator, ranked, sizings=sizings)
     assert again.design == done.design
     assert sized == [slim.design]
+
+
+def test_a_slower_design_that_can_be_divided_comes_before_one_that_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it was not simulated at first, since it cannot be the best."""
+    board = load_platform("u55c")
+    narrow = tuple(replace(d, resources=replace(d.resources, dsp=d.reserved.dsp + 18)) for d in board.dies)
+    evaluator = evaluator_of(replace(board, dies=narrow))
+    wide, slim = evaluator.evaluate({"overall_unroll_size": 64}), evaluator.evaluate({"overall_unroll_size": 8})
+    monkeypatch.setattr(ranking, "SHORT", 0)
+    monkeypatch.setattr(choosing, "rank", lambda *_: [
+        *rank(evaluator, [wide], "simulated"), Ranked(slim, None, "not simulated", beaten=True),
+    ])  # fmt: skip
+    choice = choosing.choose(evaluator, {0: wide, 1: slim}, "simulated")
+    assert (choice.trial, choice.finished.placement.undivided) == (1, "")
 
 
 def test_what_finds_a_place_as_it_was_modelled_is_sized_though_smaller_it_finds_none(
