@@ -24,6 +24,7 @@ from penstock.dse.fifo.periodic import periodic_depths
 from penstock.dse.fifo.shrinking import Shrunk, shrink
 from penstock.dse.fifo.single_slots import two_slots
 from penstock.dse.fifo.size import Sizing, size_fifos
+from penstock.dse.fifo.waiting import waiting_depths
 
 __all__ = [
     "CONSERVATIVE",
@@ -57,4 +58,5 @@ __all__ = [
     "slower_tasks",
     "total_bits",
     "two_slots",
+    "waiting_depths",
 ]

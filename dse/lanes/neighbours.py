@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
@@ -23,6 +23,15 @@ def leader_of(op: TensorOp, graph: Graph) -> TensorOp | None:
         if producer is not None and sorted(d for d in dims if d is not None) == list(range(len(op.trips))):
             return producer
     return None
+
+
+def alike(ops: Iterable[TensorOp], graph: Graph) -> list[list[TensorOp]]:
+    """Kernels that do equal work with what they read together: if one of them changes alone, it waits for the others,
+    or they for it."""
+    found: dict[Hashable, list[TensorOp]] = {}
+    for op in ops:
+        found.setdefault((op.work, frozenset(op.inputs).intersection(graph.makers)), []).append(op)
+    return list(found.values())
 
 
 def shared_dims(consumer: TensorOp, producer: TensorOp) -> dict[int, int]:

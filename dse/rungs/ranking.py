@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import Evidence
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.waiting import held_as_needed, held_between
 from penstock.dse.rungs.ahead import Ahead
 from penstock.dse.rungs.history import Pair, model_of, pairs_of
 from penstock.dse.rungs.inputs import FRAMES
@@ -53,7 +55,7 @@ def rank(
     """
     bench = bench or Bench()
     chosen = shortlist(evaluator, candidates, evidence, bench, best=best)
-    return in_order(measure_all(evaluator, chosen, evidence, bench, contenders=True))
+    return in_order(evaluator, measure_all(evaluator, chosen, evidence, bench, contenders=True))
 
 
 def rank_beaten(
@@ -66,7 +68,7 @@ def rank_beaten(
     if not left:
         return list(ranked)
     measured = measure_all(evaluator, [one.candidate for one in left], evidence, bench)
-    return in_order([*(one for one in ranked if one not in left), *measured])
+    return in_order(evaluator, [*(one for one in ranked if one not in left), *measured])
 
 
 def shortlist(
@@ -171,10 +173,17 @@ def _ranked(candidate: Evaluation, outcome: Measured | PenstockError) -> Ranked:
     return Ranked(candidate, outcome)
 
 
-def in_order(found: Sequence[Ranked]) -> list[Ranked]:
-    """Measured designs, the best first, those that could not be measured at the end."""
+def in_order(evaluator: Evaluator, found: Sequence[Ranked]) -> list[Ranked]:
+    """Measured designs, the best first, of equal ones that whose FIFOs need least; those that could not be measured at
+    the end."""
+    order = sorted(found, key=_place)
+    equals = Counter(map(_place, order))
 
-    return sorted(found, key=_place)
+    def waiting(one: Ranked) -> int:
+        alone = one.measured is None or equals[_place(one)] == 1
+        return 0 if alone else held_between(evaluator, one.candidate, held_as_needed)
+
+    return sorted(order, key=lambda one: (_place(one), waiting(one)))
 
 
 def _place(ranked: Ranked) -> tuple[float, ...]:

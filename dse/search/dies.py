@@ -13,6 +13,7 @@ from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.lanes.neighbours import alike
 from penstock.dse.memory import stored_items
 from penstock.dse.partition import divide, large_memories, placement_graph, site_of
 from penstock.dse.space.external import PREFETCH
@@ -74,24 +75,27 @@ class DiesHold:
         return found
 
     def _walked(self, choices: Choices) -> Iterator[Params]:
-        """Each of the largest kernels with every other walk."""
-        for op in self._largest:
-            name = f"{WALK}.{op.layer}"
-            yield from ({name: walk} for walk in choices.get(name, ()))
+        """Each of the largest kernels with every other walk, those that are alike first together."""
+        for group in self._alike:
+            names = [name for op in group if (name := f"{WALK}.{op.layer}") in choices]
+            if len(names) > 1:
+                both = [walk for walk in choices[names[0]] if all(walk in choices[name] for name in names)]
+                yield from (dict.fromkeys(names, walk) for walk in both)
+            yield from ({name: walk} for name in names for walk in choices[name])
 
     @cached_property
-    def _largest(self) -> list[TensorOp]:
-        return sorted(self.evaluator.space.fitting.leading, key=lambda op: -op.work)[:_MOST_EASED]
+    def _alike(self) -> list[list[TensorOp]]:
+        """The largest kernels, those together that are alike."""
+        space = self.evaluator.space
+        largest = sorted(space.fitting.leading, key=lambda op: -op.work)[:_MOST_EASED]
+        return alike(largest, space.graph)
 
     def _less(self, params: Params, choices: Choices) -> Iterator[Params]:
-        """What dies may hold more easily. Of kernels that do equal work with what they read together, one alone would
-        only wait for the others."""
-        alike: dict[Hashable, Params] = {}
-        for op in self._largest:
-            if (name := f"{FAVOUR}.{op.layer}") in choices:
-                made = frozenset(op.inputs).intersection(self.evaluator.space.graph.makers)
-                alike[op.work, made] = {**alike.get((op.work, made), {}), name: choices[name][0]}
-        yield from alike.values()
+        """What dies may hold more easily."""
+        for group in self._alike:
+            names = [name for op in group if (name := f"{FAVOUR}.{op.layer}") in choices]
+            if names:
+                yield {name: choices[name][0] for name in names}
         for name in (PREFETCH, SHARE):
             values = choices.get(name, ())
             if params.get(name) in values[1:]:

@@ -23,7 +23,7 @@ from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.shared import SharedLooks, shared
-from penstock.dse.search.turned import less_turned
+from penstock.dse.search.turned import AS_NEEDED, less_turned
 from penstock.dse.search.worth import ANY, rank_of
 from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import BUILT, BURST, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE
@@ -177,10 +177,15 @@ def _smaller(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -> 
 def _turned_less(
     evaluator: Evaluator, best: Params, choices: Choices, dies: DiesHold, second: SecondProcess | None
 ) -> list[dict[str, Value]]:
-    """What holds less in converters than the best that finds a place, and is as fast."""
+    """What holds less between kernels than the best that finds a place, and is as fast; first as the model has it, of
+    many kernels then as FIFOs need it."""
     found = evaluator.assume(best)
     other = less_turned(evaluator, choices, found, dies, second)
-    return [] if other is found else [dict(other.params)]
+    settings = [] if other is found else [dict(other.params)]
+    if len(evaluator.space.graph.operations) > QUICKLY_MODELLED:
+        needed = less_turned(evaluator, choices, other, dies, second, AS_NEEDED)
+        settings = settings if needed is other else [dict(needed.params), *settings]
+    return settings
 
 
 def _divisible(

@@ -4,8 +4,9 @@ A converter holds what one kernel makes until another reads it in another order:
 in their slowest dim. A FIFO holds what its reader is too slow for, or takes in tokens that are wider than they come. A
 descent through many kernels comes to those of the most work alone, so that a maximum over rows, say, walks otherwise
 than what makes the rows, or has twenty times its lanes. Here kernels on both sides of the channels that hold most walk
-otherwise, alone and with all around them in step, get fewer lanes or more, or take in bursts sooner. Where much waits
-time is lost as well: often what holds less is faster, sometimes only once two kernels are changed.
+otherwise, alone, with all around them in step, or with those that do the same to the same tensor, get fewer lanes or
+more, or take in bursts sooner. Where much waits time is lost as well: often what holds less is faster, sometimes only
+once two kernels are changed.
 """
 
 from __future__ import annotations
@@ -17,19 +18,17 @@ from math import inf
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.lanes.neighbours import follow, leader_of
+from penstock.dse.evaluation.waiting import Held, converters_of, held_as_modelled, held_as_needed, held_between
+from penstock.dse.lanes.neighbours import alike, follow, leader_of
 from penstock.dse.search.dies import NEARLY, DiesHold
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.shared import SharedLooks
 from penstock.dse.search.worth import State
 from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, WALK, outer_of
 from penstock.dse.space.tiling import Choices, Params, TilingSpace, Value
-from penstock.profiling.handed_over import handed_over
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.prefetch import computes
 
-_MOST_LOOKS, _MOST_FRUITLESS = 256, 96
-"""Settings that are looked at, and how many of them after the last gain."""
 _LARGEST, _WAYS, _FEWER, _FASTER = 8, 8, 0.98, 0.998
 """Channels that have their kernels changed; ways of each parameter of such a kernel; and what part of the bits or of
 the time may be left."""
@@ -44,32 +43,53 @@ hold far more, and a look at a chip full of them takes half a second."""
 
 
 @dataclass(frozen=True)
+class Counting:
+    """How bits are counted, at most how many settings are looked at, and how many of them after the last gain."""
+
+    held: Held
+    most_looks: int
+    most_fruitless: int
+
+
+AS_MODELLED = Counting(held_as_modelled, 256, 96)
+AS_NEEDED = Counting(held_as_needed, 64, 32)
+"""Takes several times as long as a look."""
+
+
+@dataclass(frozen=True)
 class Way:
-    """What is changed of one kernel, and whether all around it are to walk in step."""
+    """What is changed of one kernel, and whether all around it are to walk in step, or those that are alike change as
+    it does."""
 
     name: str
     value: Value
     in_step: bool = False
+    with_alike: bool = False
 
 
 def less_turned(
-    evaluator: Evaluator, choices: Choices, best: Evaluation, dies: DiesHold, second: SecondProcess | None = None
+    evaluator: Evaluator,
+    choices: Choices,
+    best: Evaluation,
+    dies: DiesHold,
+    second: SecondProcess | None = None,
+    counting: Counting = AS_MODELLED,
 ) -> Evaluation:
     """What holds notably less between kernels or is faster, is as good, and stands on the dies if `best` does; or else
     `best`."""
     now = settled = best
-    held, least, most = held_between(evaluator, best), best.values[0], max(0.0, dies.excess(best))
+    held, least, most = held_between(evaluator, best, counting.held), best.values[0], max(0.0, dies.excess(best))
     looks = SharedLooks(evaluator, second)
     looked, last = {evaluator.means(best.params)}, 0
     tried, in_vain = set[Way](), 0  # what is no better mostly is not with other kernels changed either
     while True:
         found = None
-        ways = [(way, state) for way, state in other_ways(evaluator, choices, now) if way not in tried]
+        ways = [(way, state) for way, state in other_ways(evaluator, choices, now, counting.held) if way not in tried]
         looks.foresee([state for _, state in ways], now.params, below := (0.0, least * _ON_THE_WAY, inf))
         for way, state in ways:
             if (means := evaluator.means(state)) in looked:  # few lanes are mostly some more
                 continue
-            if len(looked) > min(_MOST_LOOKS, last + _MOST_FRUITLESS):
+            if len(looked) > min(counting.most_looks, last + counting.most_fruitless):
                 return settled
             looked.add(means)
             tried.add(way)
@@ -79,8 +99,10 @@ def less_turned(
             if _is_faster(other, now) and most < dies.excess(other) <= NEARLY and in_vain < _MOST_EASED:
                 smaller = dies.eased(other, choices, rewalked=in_vain < _MOST_REWALKED)
                 other, in_vain = smaller or other, in_vain + (smaller is None)
-            fewer = held_between(evaluator, other)
-            if (_is_faster(other, now) or fewer <= held * _FEWER) and dies.excess(other) <= most:
+            if dies.excess(other) > most:
+                continue
+            fewer = held_between(evaluator, other, counting.held)
+            if _is_faster(other, now) or fewer <= held * _FEWER:
                 found, held = other, fewer
                 break
         if found is None:
@@ -96,7 +118,9 @@ def _is_faster(one: Evaluation, now: Evaluation) -> bool:
     return one.values[0] < now.values[0] * _FASTER
 
 
-def other_ways(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iterator[tuple[Way, State]]:
+def other_ways(
+    evaluator: Evaluator, choices: Choices, best: Evaluation, held: Held = held_as_modelled
+) -> Iterator[tuple[Way, State]]:
     """Another walk, another burst, more or fewer lanes for one kernel beside a channel that holds much: one for each of
     them, then the next ones.
 
@@ -104,28 +128,38 @@ def other_ways(evaluator: Evaluator, choices: Choices, best: Evaluation) -> Iter
     steps of the others. A kernel of many dims has so many walks that all looks would go to it.
     """
     network, ways = evaluator.assembler.network(best.design), dict[str, dict[Way, None]]()
-    for channel, kinds in _largest(evaluator, best, network):
+    likes = _alike(evaluator)
+    for channel, kinds in _largest(held(evaluator, best, network), network):
         beside = kernels_beside(evaluator, channel, network)
         in_step = [_in_step(evaluator, best, layer) for layer in beside]
         for kind, layer in ((kind, layer) for kind in kinds for layer in beside):
             if (name := f"{kind}.{layer}") not in choices or name not in best.params:
                 continue
             here = ways.setdefault(name, {})
-            if kind != WALK:
-                values = _nearest_first(choices[name], best.params[name])
-                here.update(dict.fromkeys(Way(name, value) for value in values if value != best.params[name]))
-                continue
-            outer = [one[name] for one in in_step if name in one]
-            walks = _walks_first(choices[name], best.params[name], outer)
-            here.update(dict.fromkeys(Way(name, walk, along) for walk in walks for along in (False, True)))
-    rows = [list(all_of)[: _WAYS * (2 if name.startswith(WALK) else 1)] for name, all_of in ways.items()]
+            if kind == WALK:
+                outer = [one[name] for one in in_step if name in one]
+                values = _walks_first(choices[name], best.params[name], outer)
+            else:
+                values = [v for v in _nearest_first(choices[name], best.params[name]) if v != best.params[name]]
+            hows = ((False, False), *[(True, False)] * (kind == WALK), *[(False, True)] * (layer in likes))
+            here.update(dict.fromkeys(Way(name, value, *how) for value in values for how in hows))
+    rows = [list(all_of)[: _WAYS * len({(one.in_step, one.with_alike) for one in all_of})] for all_of in ways.values()]
     for place in range(max(map(len, rows), default=0)):
         for way in (row[place] for row in rows if place < len(row)):
+            kind, _, layer = way.name.partition(".")
             state: State = {**best.params, way.name: way.value}
             if way.in_step:
-                state = followed(evaluator.space, evaluator.space.graph.by_layer[way.name.partition(".")[2]], state)
+                state = followed(evaluator.space, evaluator.space.graph.by_layer[layer], state)
+            if way.with_alike:
+                state |= {f"{kind}.{one}": way.value for one in likes[layer] if f"{kind}.{one}" in best.params}
             if all(value in choices[name] for name, value in state.items()):
                 yield way, state
+
+
+def _alike(evaluator: Evaluator) -> dict[str, list[str]]:
+    """Of each kernel that has its like the layers of all of them."""
+    groups = [[op.layer for op in group] for group in alike(evaluator.space.fitting.leading, evaluator.space.graph)]
+    return {layer: group for group in groups for layer in group if len(group) > 1}
 
 
 def _walks_first(walks: Sequence[Value], now: Value, likely: Sequence[str]) -> list[Value]:
@@ -160,31 +194,15 @@ def followed(space: TilingSpace, op: TensorOp, params: Params) -> dict[str, Valu
     return {**params, **space.fitting.named(follow(walks, op, space.graph))}
 
 
-def held_between(evaluator: Evaluator, one: Evaluation) -> int:
-    """Bits that kernels hand over and converters and FIFOs hold meanwhile, as far as the model knows."""
-    return sum(_held(one, evaluator.assembler.network(one.design)).values())
-
-
-def _held(one: Evaluation, network: TaskNetwork) -> dict[str, int]:
-    fifos = {c.name: c.bits * max(1, c.high_water) for c in one.figures.channels if c.kind == "stream"}
-    held = {**converters_of(network), **fifos}
-    return {name: held[name] for name in sorted(handed_over(network)) if name in held}
-
-
-def _largest(evaluator: Evaluator, one: Evaluation, network: TaskNetwork) -> list[tuple[str, Sequence[str]]]:
+def _largest(held: Mapping[str, int], network: TaskNetwork) -> list[tuple[str, Sequence[str]]]:
     """The channels that hold most, and which parameters of the kernels beside them change that: what a converter holds
     follows from walks alone, what a FIFO does from the pace of both sides too."""
-    held, converters = _held(one, network), converters_of(network)
+    converters = converters_of(network)
     turned, waiting = (WALK,), (WALK, FAVOUR, BURST, COMPACT)
     total = sum(held.values())
     much = sum(bits for name, bits in held.items() if name not in converters) >= total * _MUCH
     most = [name for name in sorted(held, key=lambda name: -held[name]) if much or name in converters][:_LARGEST]
     return [(name, turned if name in converters else waiting) for name in most if held[name] >= total * _ANY]
-
-
-def converters_of(network: TaskNetwork) -> dict[str, int]:
-    """How many bits each converter holds."""
-    return {name: c.bits * c.words * c.depth for name, c in network.channels.items() if c.kind == "block"}
 
 
 def kernels_beside(evaluator: Evaluator, channel: str, network: TaskNetwork) -> list[str]:

@@ -62,6 +62,18 @@ def test_equal_designs_are_measured_once_and_only_the_best() -> None:
     assert best.candidate.values == min(c.values for c in (one, *others))
 
 
+def test_of_equally_fast_designs_the_one_that_holds_less_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluator = evaluator_of()
+    one, two, three = candidates(evaluator)
+    ranked = rank(evaluator, [one, two, three], "simulated")
+    fastest = ranked[0].measured
+    alike = [replace(ranked[0], candidate=each, measured=fastest) for each in (one, replace(one, params={}))]
+    holds = {id(alike[0].candidate): 9, id(alike[1].candidate): 5}
+    monkeypatch.setattr(ranking, "held_between", lambda _, each, held: holds[id(each)])
+    assert ranking.in_order(evaluator, alike) == alike[::-1]
+    assert ranking.in_order(evaluator, ranked) == ranked, "what is slower is not asked"
+
+
 def test_what_a_rung_cannot_measure_comes_last_with_its_reason() -> None:
     evaluator = evaluator_of()
     first, second, _ = candidates(evaluator)

@@ -12,15 +12,19 @@ from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.waiting import converters_of, held_as_needed, held_between
 from penstock.dse.search import shared, turned
 from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.second import Foretold, Rank, SecondProcess
-from penstock.dse.search.turned import Way, converters_of, held_between, less_turned, other_ways
+from penstock.dse.search.turned import Counting, Way, less_turned, other_ways
 from penstock.dse.search.worth import foretell, key_of
 from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, FAVOURS, IN_TURN, SHARE, WALK, outer_of
 from penstock.dse.space.tiling import Choices, Params, TilingOptions, Value
+from penstock.profiling.handed_over import handed_over
+from penstock.profiling.network import TaskNetwork
 
+KEYS, VALUES = f"{WALK}.attn.mm_2", f"{WALK}.attn.mm_3"
 SCORES, HIGHEST = "convert.attn.add_4.block", f"{WALK}.attn.amax"
 
 
@@ -169,3 +173,34 @@ def test_only_so_many_are_made_smaller_in_vain(
     monkeypatch.setattr(turned, "_is_faster", lambda one, now: True)
     assert less_turned(evaluator, evaluator.space.choices, best, Full(evaluator)) is best
     assert eased == [True, True, False, False, False, False]
+
+
+def test_kernels_that_are_alike_change_together(evaluator: Evaluator, best: Evaluation) -> None:
+    """Keys and values are equal products of one tensor: with one of them alone nothing is gained here."""
+    apart = evaluator.assume({**best.params, KEYS: "0", VALUES: "1"})
+
+    def held(_: Evaluator, one: Evaluation, network: TaskNetwork) -> dict[str, int]:
+        together = one.params[KEYS] == one.params[VALUES]
+        return {
+            name: 1 if together else 2 for name in network.channels if name.startswith(("attn_mm_2__", "attn_mm_3__"))
+        }
+
+    counting = Counting(held, 64, 32)
+    both = [state for way, state in other_ways(evaluator, evaluator.space.choices, apart, held) if way.with_alike]
+    assert any(state[KEYS] == state[VALUES] != apart.params[VALUES] for state in both)
+    found = less_turned(evaluator, evaluator.space.choices, apart, DiesHold(evaluator), counting=counting)
+    assert found.params[KEYS] == found.params[VALUES]
+
+
+def test_what_fifos_need_is_told_nearly_as_sizing_finds_it(
+    evaluator: Evaluator, best: Evaluation, found: Evaluation
+) -> None:
+    """Sizing simulates hundreds of runs, and finds a little less."""
+    for one in (best, found):
+        sized = evaluator.tightened(one)
+        network = evaluator.assembler.network(sized.design)
+        bits = {n: c.bits * c.words * sized.design.fifo_depths.get(n, c.depth) for n, c in network.channels.items()}
+        holds = sum(bits[name] for name in handed_over(network))
+        needed = held_between(evaluator, one, held_as_needed)
+        assert 0.9 * holds < needed < 1.5 * holds
+        assert needed <= held_between(evaluator, one)

@@ -8,9 +8,9 @@ from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.waiting import converters_of
 from penstock.dse.search import descent
 from penstock.dse.search.descent import descend
-from penstock.dse.search.turned import converters_of
 from penstock.dse.search.untangled import untangled
 from penstock.dse.space.fitted import WALK
 

@@ -79,7 +79,7 @@ def _choose(
     bench = bench_of(context)
     if not measured_in_steps(context.options):
         return choose(evaluator, candidates, options.evidence, bench=bench, progress=bench.progress)
-    ranked = in_order(list(_measured(context, evaluator, candidates).values()))
+    ranked = in_order(evaluator, list(_measured(context, evaluator, candidates).values()))
     found: list[Evidence] = [r.measured.evidence for r in ranked if r.measured is not None]
     evidence = found[0] if found else options.evidence
     if evidence in VITIS_RUNGS and (lacking := vitis_lacks(evaluator.platform)):
