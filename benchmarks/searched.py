@@ -3,8 +3,8 @@
 `bandwidth_pct` is what passes through external memory, of what all banks together sustain, between the first word that
 a load brings and the last one; `of_run_pct` the same over the whole run. `compute_pct` is how much of the time of the
 design's DSPs the products of the model take. `memory_pct` compares what FIFOs and converters hold of the tensors
-between the kernels with these tensors (`between.py`). Not in it are `load_fifo_bits`, weights, caches and inputs that
-come while others compute, and `store_fifo_bits`, results on their way out.
+between the kernels with these tensors (`dse/evaluation/waiting.py`). Not in it are `load_fifo_bits`, weights, caches
+and inputs that come while others compute, and `store_fifo_bits`, results on their way out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from benchmarks.between import between_kernels
 from benchmarks.registry import Value
 from penstock.compiler.analysis.graph import Graph, read_graph
 from penstock.compiler.platforms.platform import ExternalMemory
@@ -24,6 +23,7 @@ from penstock.dse.bounds.bound import LowerBound
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.evaluation.waiting import between_kernels
 from penstock.dse.rungs import Bench
 from penstock.dse.search.explore import explore
 from penstock.dse.search.second import second_process

@@ -1,19 +1,23 @@
 """What converters and FIFOs between the kernels of a design hold, in bits of each channel.
 
 As the model has it, FIFOs hold what waits in a run in which none is full. As they need it, tokens may come later where
-that costs no time; that takes as long as a dozen looks at a setting.
+that costs no time; that takes as long as a dozen looks at a setting. Both speak of the tensors that kernels hand over
+(`profiling/handed_over.py`), as does what unfused kernels would hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from penstock.compiler.analysis.graph import Graph
+from penstock.compiler.dialects.types import tensor_bits
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.fifo import prefetched, waiting_depths
 from penstock.profiling.handed_over import handed_over
 from penstock.profiling.network import TaskNetwork
 
+_LITTLE = 1 / 8
 Held = Callable[[Evaluator, Evaluation, TaskNetwork], dict[str, int]]
 """Of a design and its network."""
 
@@ -27,16 +31,33 @@ def held_as_modelled(_: Evaluator, one: Evaluation, network: TaskNetwork) -> dic
 def held_as_needed(evaluator: Evaluator, one: Evaluation, network: TaskNetwork) -> dict[str, int]:
     """The same as modelled where no schedule says what is needed."""
     held = held_as_modelled(evaluator, one, network)
+    needed = _needed(evaluator, one, network) or {}
+    return {name: network.channels[name].bits * needed.get(name, 0) or bits for name, bits in held.items()}
+
+
+def needs_much(evaluator: Evaluator, one: Evaluation) -> bool:
+    """Whether it is known that FIFOs and converters need more than a little of what unfused kernels would hold."""
+    network = evaluator.assembler.network(one.design)
+    if _needed(evaluator, one, network) is None:
+        return False
+    return sum(held_as_needed(evaluator, one, network).values()) > _LITTLE * between_kernels(evaluator.space.graph)
+
+
+def _needed(evaluator: Evaluator, one: Evaluation, network: TaskNetwork) -> Mapping[str, int] | None:
+    """The depth of each FIFO."""
     most = prefetched(one.figures.channels, one.design.prefetch_bits)
-    depths = waiting_depths(network, evaluator.platform, evaluator.clock_mhz, one.figures.latency, most)
-    if depths is None:
-        return held
-    return {name: network.channels[name].bits * depths.get(name, 0) or bits for name, bits in held.items()}
+    return waiting_depths(network, evaluator.platform, evaluator.clock_mhz, one.figures.latency, most)
 
 
 def held_between(evaluator: Evaluator, one: Evaluation, held: Held = held_as_modelled) -> int:
     """Bits that kernels hand over and converters and FIFOs hold meanwhile."""
     return sum(held(evaluator, one, evaluator.assembler.network(one.design)).values())
+
+
+def between_kernels(graph: Graph) -> int:
+    """Bits of all tensors that are made by a kernel and read by another: what unfused kernels would have to hold."""
+    read = {value for node in graph.nodes for value in node.inputs}
+    return sum(tensor_bits(op.result) for op in graph.operations if op.result in read)
 
 
 def converters_of(network: TaskNetwork) -> dict[str, int]:

@@ -13,6 +13,7 @@ from penstock.dse.evaluation.choosing import pareto_front
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.hypervolume import most_first
+from penstock.dse.evaluation.waiting import needs_much
 from penstock.dse.finishing.placement import place
 from penstock.dse.search.descent import descend, rewalked
 from penstock.dse.search.dies import NEARLY, DiesHold
@@ -178,11 +179,11 @@ def _turned_less(
     evaluator: Evaluator, best: Params, choices: Choices, dies: DiesHold, second: SecondProcess | None
 ) -> list[dict[str, Value]]:
     """What holds less between kernels than the best that finds a place, and is as fast; first as the model has it, of
-    many kernels then as FIFOs need it."""
+    many kernels then as FIFOs need it, if that is more than a little."""
     found = evaluator.assume(best)
     other = less_turned(evaluator, choices, found, dies, second)
     settings = [] if other is found else [dict(other.params)]
-    if len(evaluator.space.graph.operations) > QUICKLY_MODELLED:
+    if len(evaluator.space.graph.operations) > QUICKLY_MODELLED and needs_much(evaluator, other):
         needed = less_turned(evaluator, choices, other, dies, second, AS_NEEDED)
         settings = settings if needed is other else [dict(needed.params), *settings]
     return settings

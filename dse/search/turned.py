@@ -52,7 +52,7 @@ class Counting:
 
 
 AS_MODELLED = Counting(held_as_modelled, 256, 96)
-AS_NEEDED = Counting(held_as_needed, 64, 32)
+AS_NEEDED = Counting(held_as_needed, 48, 24)
 """Takes several times as long as a look."""
 
 

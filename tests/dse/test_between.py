@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.between import between_kernels
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.waiting import between_kernels
 from penstock.profiling.handed_over import loaded_channels, stored_channels
 
 
