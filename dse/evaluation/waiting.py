@@ -17,7 +17,8 @@ from penstock.dse.fifo import prefetched, waiting_depths
 from penstock.profiling.handed_over import handed_over
 from penstock.profiling.network import TaskNetwork
 
-_LITTLE = 1 / 8
+_MUCH = 0.15
+"""Of what unfused kernels would hold: StreamTensor's designs hold so much."""
 Held = Callable[[Evaluator, Evaluation, TaskNetwork], dict[str, int]]
 """Of a design and its network."""
 
@@ -35,12 +36,11 @@ def held_as_needed(evaluator: Evaluator, one: Evaluation, network: TaskNetwork) 
     return {name: network.channels[name].bits * needed.get(name, 0) or bits for name, bits in held.items()}
 
 
-def needs_much(evaluator: Evaluator, one: Evaluation) -> bool:
-    """Whether it is known that FIFOs and converters need more than a little of what unfused kernels would hold."""
+def needs_more_than(bits: float, evaluator: Evaluator, one: Evaluation) -> bool:
+    """Whether it is known that FIFOs and converters need more between kernels."""
     network = evaluator.assembler.network(one.design)
-    if _needed(evaluator, one, network) is None:
-        return False
-    return sum(held_as_needed(evaluator, one, network).values()) > _LITTLE * between_kernels(evaluator.space.graph)
+    known = _needed(evaluator, one, network) is not None
+    return known and sum(held_as_needed(evaluator, one, network).values()) > bits
 
 
 def _needed(evaluator: Evaluator, one: Evaluation, network: TaskNetwork) -> Mapping[str, int] | None:
@@ -58,6 +58,11 @@ def between_kernels(graph: Graph) -> int:
     """Bits of all tensors that are made by a kernel and read by another: what unfused kernels would have to hold."""
     read = {value for node in graph.nodes for value in node.inputs}
     return sum(tensor_bits(op.result) for op in graph.operations if op.result in read)
+
+
+def much_between(graph: Graph) -> float:
+    """More is worth some effort."""
+    return _MUCH * between_kernels(graph)
 
 
 def converters_of(network: TaskNetwork) -> dict[str, int]:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import Evidence
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.evaluation.waiting import held_as_needed, held_between
+from penstock.dse.evaluation.waiting import held_as_needed, held_between, much_between
 from penstock.dse.rungs.ahead import Ahead
 from penstock.dse.rungs.history import Pair, model_of, pairs_of
 from penstock.dse.rungs.inputs import FRAMES
 from penstock.dse.rungs.kinds import RUNGS, TOGETHER
 from penstock.dse.rungs.promotion import promote, promoted_from
 from penstock.dse.rungs.rung import Bench, Measured
+from penstock.dse.support.budgets import DEFAULT_GAP
 from penstock.profiling.simulated import outlook_of
 
 BEST = 8
@@ -27,6 +29,12 @@ WIDER = 2
 
 SHORT = 2_000_000
 """Events of a simulation that is made even of a design that cannot be the best, for what it says of the model."""
+
+
+_NEARLY_AS_GOOD, _LESS = 1 + DEFAULT_GAP / 100, 0.85
+"""As near to the best as a search may end to its bound; what part of the bits may be left for that."""
+BLOCK_BITS = 18 * 1024
+"""Of one block RAM: less is not worth any time."""
 
 
 @dataclass(frozen=True)
@@ -175,15 +183,33 @@ def _ranked(candidate: Evaluation, outcome: Measured | PenstockError) -> Ranked:
 
 def in_order(evaluator: Evaluator, found: Sequence[Ranked]) -> list[Ranked]:
     """Measured designs, the best first, of equal ones that whose FIFOs need least; those that could not be measured at
-    the end."""
+    the end. Where the best one's need much, another one with less is taken that is nearly as good."""
     order = sorted(found, key=_place)
     equals = Counter(map(_place, order))
+    needs = cache(lambda place: held_between(evaluator, order[place].candidate, held_as_needed))
 
-    def waiting(one: Ranked) -> int:
-        alone = one.measured is None or equals[_place(one)] == 1
-        return 0 if alone else held_between(evaluator, one.candidate, held_as_needed)
+    def waiting(place: int) -> int:
+        alone = order[place].measured is None or equals[_place(order[place])] == 1
+        return 0 if alone else needs(place)
 
-    return sorted(order, key=lambda one: (_place(one), waiting(one)))
+    places = sorted(range(len(order)), key=lambda place: (_place(order[place]), waiting(place)))
+    if lean := _leaner(evaluator, order, places, needs):
+        places = [*lean, *(place for place in places if place not in lean)]
+    return [order[place] for place in places]
+
+
+def _leaner(
+    evaluator: Evaluator, order: Sequence[Ranked], places: Sequence[int], needs: Callable[[int], int]
+) -> list[int]:
+    """Of designs that are nearly as good as the best one those that need less, where it needs much."""
+    first, *others = places or [0]
+    if not others or order[first].measured is None or evaluator.goal.weighs_fifos:
+        return []
+    most = _place(order[first])[0] * _NEARLY_AS_GOOD
+    near = [place for place in others if order[place].measured is not None and _place(order[place])[0] <= most]
+    if not near or needs(first) <= max(much_between(evaluator.space.graph), BLOCK_BITS):
+        return []
+    return [place for place in near if needs(place) <= min(_LESS * needs(first), needs(first) - BLOCK_BITS)][:1]
 
 
 def _place(ranked: Ranked) -> tuple[float, ...]:

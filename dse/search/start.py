@@ -13,7 +13,7 @@ from penstock.dse.evaluation.choosing import pareto_front
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.hypervolume import most_first
-from penstock.dse.evaluation.waiting import needs_much
+from penstock.dse.evaluation.waiting import much_between, needs_more_than
 from penstock.dse.finishing.placement import place
 from penstock.dse.search.descent import descend, rewalked
 from penstock.dse.search.dies import NEARLY, DiesHold
@@ -24,7 +24,7 @@ from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.shared import SharedLooks, shared
-from penstock.dse.search.turned import AS_NEEDED, less_turned
+from penstock.dse.search.turned import AS_NEEDED, FOR_LESS, less_turned
 from penstock.dse.search.worth import ANY, rank_of
 from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import BUILT, BURST, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE
@@ -179,13 +179,19 @@ def _turned_less(
     evaluator: Evaluator, best: Params, choices: Choices, dies: DiesHold, second: SecondProcess | None
 ) -> list[dict[str, Value]]:
     """What holds less between kernels than the best that finds a place, and is as fast; first as the model has it, of
-    many kernels then as FIFOs need it, if that is more than a little."""
+    many kernels then as FIFOs need it, if that is much, until it is not: also what is a little slower by the model for
+    less, which a simulation may choose."""
     found = evaluator.assume(best)
     other = less_turned(evaluator, choices, found, dies, second)
     settings = [] if other is found else [dict(other.params)]
-    if len(evaluator.space.graph.operations) > QUICKLY_MODELLED and needs_much(evaluator, other):
-        needed = less_turned(evaluator, choices, other, dies, second, AS_NEEDED)
-        settings = settings if needed is other else [dict(needed.params), *settings]
+    graph = evaluator.space.graph
+    much = much_between(graph)
+    if len(graph.operations) > QUICKLY_MODELLED and needs_more_than(much, evaluator, other):
+        for counting in (FOR_LESS, AS_NEEDED):
+            before, other = other, less_turned(evaluator, choices, other, dies, second, counting, enough=much)
+            settings = settings if other is before else [dict(other.params), *settings]
+            if not needs_more_than(much, evaluator, other):
+                break
     return settings
 
 

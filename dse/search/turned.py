@@ -29,11 +29,9 @@ from penstock.dse.space.tiling import Choices, Params, TilingSpace, Value
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.prefetch import computes
 
-_LARGEST, _WAYS, _FEWER, _FASTER = 8, 8, 0.98, 0.998
-"""Channels that have their kernels changed; ways of each parameter of such a kernel; and what part of the bits or of
-the time may be left."""
-_ON_THE_WAY = 1.002
-"""So many times the least may be reached on the way to what is as good again."""
+_LARGEST, _WAYS, _FASTER = 8, 8, 0.998
+"""Channels that have their kernels changed; ways of each parameter of such a kernel; what part of the time may be
+left."""
 _MOST_EASED, _MOST_REWALKED = 6, 2
 """Of what would be faster if the dies held it, how many are made smaller in vain, and how many of these with other
 walks too: one takes as long as ten looks, with walks as a hundred."""
@@ -49,11 +47,19 @@ class Counting:
     held: Held
     most_looks: int
     most_fruitless: int
+    slower: float = 1.002
+    """So many times the least may be reached on the way to what is as good again."""
+    fewer: float = 0.98
+    """What part of the bits may be left."""
+    trades: bool = False
+    """Only kernels that are alike walk otherwise together, and what is slower by no more than that is taken as well."""
 
 
 AS_MODELLED = Counting(held_as_modelled, 256, 96)
 AS_NEEDED = Counting(held_as_needed, 48, 24)
 """Takes several times as long as a look."""
+FOR_LESS = Counting(held_as_needed, 24, 24, slower=1.02, fewer=0.85, trades=True)
+"""By the model: what it says of designs that wait otherwise is off by a percent or two, so a simulation decides."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +80,10 @@ def less_turned(
     dies: DiesHold,
     second: SecondProcess | None = None,
     counting: Counting = AS_MODELLED,
+    enough: float = 0,
 ) -> Evaluation:
     """What holds notably less between kernels or is faster, is as good, and stands on the dies if `best` does; or else
-    `best`."""
+    `best`. It ends when no more than `enough` bits are held."""
     now = settled = best
     held, least, most = held_between(evaluator, best, counting.held), best.values[0], max(0.0, dies.excess(best))
     looks = SharedLooks(evaluator, second)
@@ -84,8 +91,11 @@ def less_turned(
     tried, in_vain = set[Way](), 0  # what is no better mostly is not with other kernels changed either
     while True:
         found = None
-        ways = [(way, state) for way, state in other_ways(evaluator, choices, now, counting.held) if way not in tried]
-        looks.foresee([state for _, state in ways], now.params, below := (0.0, least * _ON_THE_WAY, inf))
+        ways = [
+            (way, state) for way, state in other_ways(evaluator, choices, now, counting.held)
+            if way not in tried and (not counting.trades or (way.with_alike and way.name.startswith(WALK)))
+        ]  # fmt: skip
+        looks.foresee([state for _, state in ways], now.params, below := (0.0, least * counting.slower, inf))
         for way, state in ways:
             if (means := evaluator.means(state)) in looked:  # few lanes are mostly some more
                 continue
@@ -102,7 +112,7 @@ def less_turned(
             if dies.excess(other) > most:
                 continue
             fewer = held_between(evaluator, other, counting.held)
-            if _is_faster(other, now) or fewer <= held * _FEWER:
+            if _is_faster(other, now) or fewer <= held * counting.fewer:
                 found, held = other, fewer
                 break
         if found is None:
@@ -110,8 +120,10 @@ def less_turned(
         if _is_faster(found, now):
             tried.clear()
         now, least, last = found, min(least, found.values[0]), len(looked)
-        if now.values <= settled.values:  # else the other would be chosen again
+        if counting.trades or now.values <= settled.values:  # else the other would be chosen again
             settled = now
+            if held <= enough:
+                return settled
 
 
 def _is_faster(one: Evaluation, now: Evaluation) -> bool:
