@@ -6,7 +6,17 @@ Figures of two rungs are never compared.
 
 from penstock.dse.rungs.inputs import FRAMES, simulate_inputs, steady_interval
 from penstock.dse.rungs.kinds import RUNGS, modelled, open_rtl, simulated, usable
-from penstock.dse.rungs.ranking import BEST, WIDER, Ranked, in_order, measure_all, rank, rank_beaten, shortlist
+from penstock.dse.rungs.ranking import (
+    BEST,
+    WIDER,
+    Ranked,
+    better_than,
+    in_order,
+    measure_all,
+    rank,
+    rank_beaten,
+    shortlist,
+)
 from penstock.dse.rungs.rung import Bench, Measured, Rung
 
 __all__ = [
@@ -18,6 +28,7 @@ __all__ = [
     "Measured",
     "Ranked",
     "Rung",
+    "better_than",
     "in_order",
     "measure_all",
     "modelled",

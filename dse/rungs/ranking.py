@@ -198,6 +198,14 @@ def in_order(evaluator: Evaluator, found: Sequence[Ranked]) -> list[Ranked]:
     return [order[place] for place in places]
 
 
+def better_than(taken: Ranked, ranked: Sequence[Ranked]) -> list[tuple[Ranked, float]]:
+    """Measured designs that are better by the goal's objectives, and how many percent more of the first one `taken`
+    has."""
+    mine = _place(taken)
+    better = [one for one in ranked if one.measured is not None and _place(one) < mine]
+    return [(one, 100 * (mine[0] / _place(one)[0] - 1)) for one in better if _place(one)[0]]
+
+
 def _leaner(
     evaluator: Evaluator, order: Sequence[Ranked], places: Sequence[int], needs: Callable[[int], int]
 ) -> list[int]:

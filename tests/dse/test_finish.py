@@ -17,7 +17,8 @@ from penstock.dse.fifo import total_bits
 from penstock.dse.finishing import finish as finishing
 from penstock.dse.finishing.finish import finish, finish_first
 from penstock.dse.finishing.placement import Placement, place
-from penstock.dse.rungs import FRAMES, Bench, Ranked, rank, rank_beaten, ranking, simulated
+from penstock.dse.rungs import FRAMES, Bench, Ranked, better_than, rank, rank_beaten, ranking, simulated
+from penstock.dse.rungs.ranking import BLOCK_BITS
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import outlook_of, simulate_design
 from penstock.services.jobs import search as choosing
@@ -72,6 +73,31 @@ def test_of_equally_fast_designs_the_one_that_holds_less_comes_first(monkeypatch
     monkeypatch.setattr(ranking, "held_between", lambda _, each, held: holds[id(each)])
     assert ranking.in_order(evaluator, alike) == alike[::-1]
     assert ranking.in_order(evaluator, ranked) == ranked, "what is slower is not asked"
+
+
+def test_what_needs_far_less_is_taken_where_it_is_nearly_as_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As near to the best as a search may end to its bound, and where it saves a block RAM."""
+    evaluator = evaluator_of()
+    [one] = rank(evaluator, candidates(evaluator)[:1], "simulated")
+    assert one.measured is not None
+    cycles = 1000 * one.measured.latency
+
+    def later(permille: int) -> Ranked:
+        assert one.measured is not None
+        slower = replace(one.measured, latency=cycles * (1000 + permille) // 1000)
+        return replace(one, candidate=replace(one.candidate, params={}), measured=slower)
+
+    first, second, third, fourth = found = [later(permille) for permille in (0, 9, 9, 20)]
+    blocks = [(first, 8), (second, 7), (third, 5), (fourth, 1)]
+    needs = {id(one.candidate): count * BLOCK_BITS for one, count in blocks}
+    monkeypatch.setattr(ranking, "held_between", lambda _, each, held: needs[id(each)])
+    monkeypatch.setattr(ranking, "much_between", lambda graph: 6.0 * BLOCK_BITS)
+    assert ranking.in_order(evaluator, found) == [third, first, second, fourth]
+    assert [(other, round(by)) for other, by in better_than(third, found)] == [(first, 1)]
+    monkeypatch.setattr(ranking, "much_between", lambda graph: 9.0 * BLOCK_BITS)
+    assert ranking.in_order(evaluator, found) == [first, third, second, fourth], "the best needs little"
+    asked = replace(evaluator, goal=Goal.of(["latency", "fifo_bits"]))
+    assert ranking.in_order(asked, found)[0] == first, "whoever asks for few bits has said what comes first"
 
 
 def test_what_a_rung_cannot_measure_comes_last_with_its_reason() -> None:
