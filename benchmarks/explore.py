@@ -28,10 +28,10 @@ from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.loader import LoadedModel
 from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
-from penstock.dse.search.effort import QUICKLY_MODELLED
 from penstock.dse.search.explore import explore
 from penstock.dse.search.second import SecondProcess, second_process
 from penstock.dse.space.tiling import TilingOptions
+from penstock.dse.support.budgets import QUICKLY_MODELLED
 
 BUDGETS = (100, 320, 1000, 3000, 9000)
 

@@ -8,12 +8,14 @@ that costs no time; that takes as long as a dozen looks at a setting. Both speak
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 
 from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.dialects.types import tensor_bits
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.fifo import prefetched, waiting_depths
+from penstock.dse.support.budgets import QUICKLY_MODELLED
 from penstock.profiling.handed_over import handed_over
 from penstock.profiling.network import TaskNetwork
 
@@ -39,7 +41,7 @@ def held_as_needed(evaluator: Evaluator, one: Evaluation, network: TaskNetwork) 
 def needs_more_than(bits: float, evaluator: Evaluator, one: Evaluation) -> bool:
     """Whether it is known that FIFOs and converters need more between kernels."""
     network = evaluator.assembler.network(one.design)
-    known = _needed(evaluator, one, network) is not None
+    known = bits < inf and _needed(evaluator, one, network) is not None
     return known and sum(held_as_needed(evaluator, one, network).values()) > bits
 
 
@@ -61,8 +63,8 @@ def between_kernels(graph: Graph) -> int:
 
 
 def much_between(graph: Graph) -> float:
-    """More is worth some effort."""
-    return _MUCH * between_kernels(graph)
+    """More is worth some effort, and a little time. Of few kernels nothing is: what their FIFOs hold is small."""
+    return _MUCH * between_kernels(graph) if len(graph.operations) > QUICKLY_MODELLED else inf
 
 
 def converters_of(network: TaskNetwork) -> dict[str, int]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import Evidence
@@ -215,7 +216,8 @@ def _leaner(
         return []
     most = _place(order[first])[0] * _NEARLY_AS_GOOD
     near = [place for place in others if order[place].measured is not None and _place(order[place])[0] <= most]
-    if not near or needs(first) <= max(much_between(evaluator.space.graph), BLOCK_BITS):
+    much = max(much_between(evaluator.space.graph), BLOCK_BITS)
+    if not near or much == inf or needs(first) <= much:
         return []
     return [place for place in near if needs(place) <= min(_LESS * needs(first), needs(first) - BLOCK_BITS)][:1]
 

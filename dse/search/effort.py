@@ -5,10 +5,8 @@ from __future__ import annotations
 from penstock.dse.bounds.bound import LowerBound
 from penstock.dse.space.fitted import BUILT, BURST, COMPACT, FAVOUR, PADDED, WALK
 from penstock.dse.space.tiling import Choices
-from penstock.dse.support.budgets import MOST_USUAL_TRIALS
+from penstock.dse.support.budgets import MOST_USUAL_TRIALS, QUICKLY_MODELLED
 
-QUICKLY_MODELLED = 12
-"""Kernels up to which a setting takes no time to look at."""
 _FEWEST, _MOST, _OF_MANY = 8, 64, 4
 _FOR_SOME_KERNELS, _FOR_MANY_KERNELS = 150_000_000, 5_000_000
 """Settings times the fourth power or the cube of kernels."""

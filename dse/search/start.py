@@ -17,7 +17,7 @@ from penstock.dse.evaluation.waiting import much_between, needs_more_than
 from penstock.dse.finishing.placement import place
 from penstock.dse.search.descent import descend, rewalked
 from penstock.dse.search.dies import NEARLY, DiesHold
-from penstock.dse.search.effort import QUICKLY_MODELLED, near_enough, usual_trials
+from penstock.dse.search.effort import near_enough, usual_trials
 from penstock.dse.search.fill import LANES, fill, fits
 from penstock.dse.search.held import held
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, sampler_kind
@@ -31,7 +31,7 @@ from penstock.dse.space.fitted import BUILT, BURST, COMPACT, FAVOUR, FITTED, IN_
 from penstock.dse.space.grouping import BUDGET, FUSED, GREEDY
 from penstock.dse.space.tasks import MAPPING
 from penstock.dse.space.tiling import Choices, Params, Value
-from penstock.dse.support.budgets import DEFAULT_GAP
+from penstock.dse.support.budgets import DEFAULT_GAP, QUICKLY_MODELLED
 
 TILE = "default_tile_size"
 _MOST_FILLED = 4
@@ -184,9 +184,8 @@ def _turned_less(
     found = evaluator.assume(best)
     other = less_turned(evaluator, choices, found, dies, second)
     settings = [] if other is found else [dict(other.params)]
-    graph = evaluator.space.graph
-    much = much_between(graph)
-    if len(graph.operations) > QUICKLY_MODELLED and needs_more_than(much, evaluator, other):
+    much = much_between(evaluator.space.graph)
+    if needs_more_than(much, evaluator, other):
         for counting in (FOR_LESS, AS_NEEDED):
             before, other = other, less_turned(evaluator, choices, other, dies, second, counting, enough=much)
             settings = settings if other is before else [dict(other.params), *settings]

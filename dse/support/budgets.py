@@ -10,3 +10,6 @@ MOST_USUAL_TRIALS = 128
 
 SIMULATIONS = 400
 """Of a design, to make its FIFOs as shallow as they can be."""
+
+QUICKLY_MODELLED = 12
+"""Kernels up to which a setting takes no time to look at."""

@@ -15,11 +15,12 @@ from penstock.dse.evaluation.choosing import nearest_miss, pareto_front, select_
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.search.descent import descend
-from penstock.dse.search.effort import QUICKLY_MODELLED, settings_of
+from penstock.dse.search.effort import settings_of
 from penstock.dse.search.explore import Tried, explore
 from penstock.dse.search.start import plan
 from penstock.dse.search.walk_moves import anchors, capped, other_walks, small_moves
 from penstock.dse.space.tiling import TilingOptions
+from penstock.dse.support.budgets import QUICKLY_MODELLED
 from tests.compiler.designs import Dense, build_network
 
 
