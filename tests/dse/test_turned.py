@@ -24,7 +24,7 @@ from penstock.dse.space.tiling import Choices, Params, TilingOptions, Value
 from penstock.profiling.handed_over import handed_over
 from penstock.profiling.network import TaskNetwork
 
-KEYS, VALUES = f"{WALK}.attn.mm_2", f"{WALK}.attn.mm_3"
+QUERIES, KEYS, VALUES = (f"{WALK}.attn.{product}" for product in ("mm", "mm_2", "mm_3"))
 SCORES, HIGHEST = "convert.attn.add_4.block", f"{WALK}.attn.amax"
 
 
@@ -175,21 +175,47 @@ def test_only_so_many_are_made_smaller_in_vain(
     assert eased == [True, True, False, False, False, False]
 
 
-def test_kernels_that_are_alike_change_together(evaluator: Evaluator, best: Evaluation) -> None:
+def held_by_both(_: Evaluator, one: Evaluation, network: TaskNetwork) -> dict[str, int]:
+    """Twice as much where keys and values are made in different orders."""
+    bits = 1 if one.params[KEYS] == one.params[VALUES] else 2
+    return {name: bits for name in network.channels if name.startswith(("attn_mm_2__", "attn_mm_3__"))}
+
+
+@pytest.fixture(scope="module")
+def apart(evaluator: Evaluator, best: Evaluation) -> Evaluation:
+    return evaluator.assume({**best.params, KEYS: "0", VALUES: "1"})
+
+
+def test_kernels_that_are_alike_change_together(evaluator: Evaluator, apart: Evaluation) -> None:
     """Keys and values are equal products of one tensor: with one of them alone nothing is gained here."""
-    apart = evaluator.assume({**best.params, KEYS: "0", VALUES: "1"})
-
-    def held(_: Evaluator, one: Evaluation, network: TaskNetwork) -> dict[str, int]:
-        together = one.params[KEYS] == one.params[VALUES]
-        return {
-            name: 1 if together else 2 for name in network.channels if name.startswith(("attn_mm_2__", "attn_mm_3__"))
-        }
-
-    counting = Counting(held, 64, 32)
-    both = [state for way, state in other_ways(evaluator, evaluator.space.choices, apart, held) if way.with_alike]
+    choices, counting = evaluator.space.choices, Counting(held_by_both, 64, 32)
+    both = [state for way, state in other_ways(evaluator, choices, apart, held_by_both) if way.with_alike]
     assert any(state[KEYS] == state[VALUES] != apart.params[VALUES] for state in both)
-    found = less_turned(evaluator, evaluator.space.choices, apart, DiesHold(evaluator), counting=counting)
+    found = less_turned(evaluator, choices, apart, DiesHold(evaluator), counting=counting)
     assert found.params[KEYS] == found.params[VALUES]
+
+
+def test_for_less_only_they_change_until_it_is_enough(
+    evaluator: Evaluator, apart: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the model has it a little slower."""
+    looked, foretold = list[Params](), shared.foretell
+
+    def told(evaluator: Evaluator, params: Params, below: Rank) -> Foretold:
+        looked.append(params)
+        return foretold(evaluator, params, below)
+
+    monkeypatch.setattr(shared, "foretell", told)
+    counting, counts = Counting(held_by_both, 24, 24, slower=1.5, fewer=0.7, trades=True), list[int]()
+    for enough in (0, 100):
+        looked.clear()
+        found = less_turned(
+            evaluator, evaluator.space.choices, apart, DiesHold(evaluator), counting=counting, enough=enough
+        )  # fmt: skip
+        assert found.params[KEYS] == found.params[VALUES]
+        assert {n for params in looked for n in params if params[n] != apart.params[n]} <= {QUERIES, KEYS, VALUES}
+        counts.append(len(looked))
+    assert counts[0] > counts[1]
 
 
 def test_what_fifos_need_is_told_nearly_as_sizing_finds_it(evaluator: Evaluator, found: Evaluation) -> None:
