@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from math import inf
 
 from penstock.compiler.analysis.graph import Graph
+from penstock.compiler.design import Design
 from penstock.compiler.dialects.types import tensor_bits
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
@@ -36,6 +37,13 @@ def held_as_needed(evaluator: Evaluator, one: Evaluation, network: TaskNetwork) 
     held = held_as_modelled(evaluator, one, network)
     needed = _needed(evaluator, one, network) or {}
     return {name: network.channels[name].bits * needed.get(name, 0) or bits for name, bits in held.items()}
+
+
+def held_as_sized(evaluator: Evaluator, design: Design) -> int:
+    """Bits of a design whose FIFOs have their depths."""
+    network, depths = evaluator.assembler.network(design), design.fifo_depths
+    channels = [network.channels[name] for name in handed_over(network)]
+    return sum(c.bits * c.words * depths.get(c.name, c.depth) for c in channels)
 
 
 def needs_more_than(bits: float, evaluator: Evaluator, one: Evaluation) -> bool:

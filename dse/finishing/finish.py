@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 
 from penstock.compiler.design import Design
@@ -16,10 +17,11 @@ from penstock.compiler.pipeline.lower import Lowered, lower
 from penstock.dse.evaluation.choosing import setting_of
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.waiting import held_as_sized
 from penstock.dse.fifo import prefetched
 from penstock.dse.finishing.lengths import AtLengths, hold_at_lengths
 from penstock.dse.finishing.placement import NO_PLACE, Placement, place
-from penstock.dse.rungs import Bench, Ranked
+from penstock.dse.rungs import Bench, Ranked, holds_less, holds_much, rivals
 from penstock.profiling.network import TaskNetwork
 
 UNFIT = (*NO_PLACE, "length-unsupported")
@@ -163,7 +165,9 @@ def finish_first(
             done = finish(
                 evaluator, candidate, simulate=simulate, divide=divide, network=network, bench=bench, sizings=sizings
             )  # fmt: skip
-            return done, one, {p: why for p, why in passed_over.items() if p != position}
+            if divide and simulate and holds_much(evaluator, partial(held_as_sized, evaluator, done.design)):
+                done, one = _with_less(evaluator, done, one, ranked[position + 1 :], bench, sizings)
+            return done, one, {p: why for p, why in passed_over.items() if ranked[p] is not one}
         except PenstockError as error:
             if error.code not in UNFIT:
                 raise
@@ -173,6 +177,29 @@ def finish_first(
         code="nothing-evaluated", what="none of the best designs could be measured", where=evaluator.program.name,
         limit=next(iter(passed_over.values()), "there is none"), hint="choose with --evidence modelled",
     )  # fmt: skip
+
+
+def _with_less(
+    evaluator: Evaluator, done: Finished, taken: Ranked, others: Sequence[Ranked], bench: Bench | None, sizings: Sizings
+) -> tuple[Finished, Ranked]:
+    """Another design that is nearly as good, if FIFOs hold less once both are sized: the next one that finds a place.
+
+    What FIFOs need was told before either was sized, and for one input: that is off by half sometimes.
+    """
+    for other in rivals(taken, others):
+        try:
+            candidate = evaluator.proven(other.candidate)
+            if not candidate.may_be_chosen:
+                continue
+            _check_place(evaluator, candidate.design)
+            found = finish(evaluator, candidate, divide=True, bench=bench, sizings=sizings)
+        except PenstockError as error:
+            if error.code not in UNFIT:
+                raise
+            continue
+        held = [held_as_sized(evaluator, one.design) for one in (found, done)]
+        return (found, other) if holds_less(*held) else (done, taken)
+    return done, taken
 
 
 def _check_place(evaluator: Evaluator, design: Design) -> None:

@@ -212,14 +212,31 @@ def _leaner(
 ) -> list[int]:
     """Of designs that are nearly as good as the best one those that need less, where it needs much."""
     first, *others = places or [0]
-    if not others or order[first].measured is None or evaluator.goal.weighs_fifos:
+    if not others or order[first].measured is None:
         return []
-    most = _place(order[first])[0] * _NEARLY_AS_GOOD
-    near = [place for place in others if order[place].measured is not None and _place(order[place])[0] <= most]
+    near = [place for place in others if _is_near(order[place], order[first])]
+    if not near or not holds_much(evaluator, lambda: needs(first)):
+        return []
+    return [place for place in near if holds_less(needs(place), needs(first))][:1]
+
+
+def _is_near(one: Ranked, best: Ranked) -> bool:
+    return one.measured is not None and _place(one)[0] <= _place(best)[0] * _NEARLY_AS_GOOD
+
+
+def holds_much(evaluator: Evaluator, bits: Callable[[], int]) -> bool:
+    """Whether what FIFOs hold is worth another design, if one is nearly as good."""
     much = max(much_between(evaluator.space.graph), BLOCK_BITS)
-    if not near or much == inf or needs(first) <= much:
-        return []
-    return [place for place in near if needs(place) <= min(_LESS * needs(first), needs(first) - BLOCK_BITS)][:1]
+    return not evaluator.goal.weighs_fifos and much < inf and bits() > much
+
+
+def holds_less(bits: int, than: int) -> bool:
+    return bits <= min(_LESS * than, than - BLOCK_BITS)
+
+
+def rivals(taken: Ranked, others: Sequence[Ranked]) -> list[Ranked]:
+    """Those of others that are nearly as good, or better."""
+    return [one for one in others if one is not taken and _is_near(one, taken)]
 
 
 def _place(ranked: Ranked) -> tuple[float, ...]:

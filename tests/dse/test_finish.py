@@ -100,6 +100,30 @@ def test_what_needs_far_less_is_taken_where_it_is_nearly_as_fast(monkeypatch: py
     assert ranking.in_order(asked, found)[0] == first, "whoever asks for few bits has said what comes first"
 
 
+@pytest.mark.parametrize(("bits", "chosen"), [((8, 5), 1), ((8, 9), 0), ((5, 1), 0)])
+def test_what_holds_much_once_it_is_sized_leaves_its_place_to_another(
+    bits: tuple[int, int], chosen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it needs was told before, for one input; a second design is sized only then."""
+    evaluator = evaluator_of()
+    ranked = rank(evaluator, candidates(evaluator)[:1], "simulated")
+    first = ranked[0]
+    other = replace(first, candidate=replace(first.candidate, params={"overall_unroll_size": 8, "unroll_along": "all"}))
+    given, sized = list(bits), list[Design]()
+
+    def held(_: Evaluator, design: Design) -> int:
+        if not any(design is known for known in sized):
+            sized.append(design)
+        return given[[design is known for known in sized].index(True)] * BLOCK_BITS
+
+    monkeypatch.setattr(finishing, "held_as_sized", held)
+    monkeypatch.setattr(ranking, "much_between", lambda graph: 6.0 * BLOCK_BITS)
+    done, taken, passed = finish_first(evaluator, [first, other])
+    assert taken is (first, other)[chosen]
+    assert done.design is sized[chosen]
+    assert (len(sized), passed) == (2 if bits[0] > 6 else 1, {})
+
+
 def test_what_a_rung_cannot_measure_comes_last_with_its_reason() -> None:
     evaluator = evaluator_of()
     first, second, _ = candidates(evaluator)
