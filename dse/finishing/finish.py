@@ -21,7 +21,7 @@ from penstock.dse.evaluation.waiting import held_as_sized
 from penstock.dse.fifo import prefetched
 from penstock.dse.finishing.lengths import AtLengths, hold_at_lengths
 from penstock.dse.finishing.placement import NO_PLACE, Placement, place
-from penstock.dse.rungs import Bench, Ranked, holds_less, holds_much, rivals
+from penstock.dse.rungs import Bench, Ranked, better_than, holds_less, holds_much, rivals
 from penstock.profiling.network import TaskNetwork
 
 UNFIT = (*NO_PLACE, "length-unsupported")
@@ -165,8 +165,13 @@ def finish_first(
             done = finish(
                 evaluator, candidate, simulate=simulate, divide=divide, network=network, bench=bench, sizings=sizings
             )  # fmt: skip
-            if divide and simulate and holds_much(evaluator, partial(held_as_sized, evaluator, done.design)):
-                done, one = _with_less(evaluator, done, one, ranked[position + 1 :], bench, sizings)
+            others = ranked[position + 1 :]
+            if (
+                divide
+                and simulate
+                and (better_than(one, others) or holds_much(evaluator, partial(held_as_sized, evaluator, done.design)))
+            ):
+                done, one = _with_less(evaluator, done, one, others, bench, sizings)
             return done, one, {p: why for p, why in passed_over.items() if ranked[p] is not one}
         except PenstockError as error:
             if error.code not in UNFIT:
@@ -182,7 +187,8 @@ def finish_first(
 def _with_less(
     evaluator: Evaluator, done: Finished, taken: Ranked, others: Sequence[Ranked], bench: Bench | None, sizings: Sizings
 ) -> tuple[Finished, Ranked]:
-    """Another design that is nearly as good, if FIFOs hold less once both are sized: the next one that finds a place.
+    """The better of this and the next design that is nearly as good and finds a place, or the other one if its FIFOs
+    hold less once both are sized.
 
     What FIFOs need was told before either was sized, and for one input: that is off by half sometimes.
     """
@@ -197,8 +203,10 @@ def _with_less(
             if error.code not in UNFIT:
                 raise
             continue
-        held = [held_as_sized(evaluator, one.design) for one in (found, done)]
-        return (found, other) if holds_less(*held) else (done, taken)
+        pairs = [(done, taken), (found, other)]
+        better, worse = reversed(pairs) if better_than(taken, [other]) else pairs
+        held = [held_as_sized(evaluator, one.design) for one, _ in (worse, better)]
+        return worse if holds_less(*held) else better
     return done, taken
 
 

@@ -124,6 +124,30 @@ def test_what_holds_much_once_it_is_sized_leaves_its_place_to_another(
     assert (len(sized), passed) == (2 if bits[0] > 6 else 1, {})
 
 
+@pytest.mark.parametrize(("bits", "chosen"), [((2, 2), 1), ((7, 6), 1), ((6, 9), 0), ((2, 9), 0)])
+def test_what_is_slower_is_taken_only_if_it_holds_less_once_both_are_sized(
+    bits: tuple[int, int], chosen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluator = evaluator_of()
+    faster = rank(evaluator, candidates(evaluator)[:1], "simulated")[0]
+    assert faster.measured is not None
+    times = replace(faster.measured, latency=faster.measured.latency + 1)
+    params = {"overall_unroll_size": 8, "unroll_along": "all"}
+    slower = replace(faster, candidate=replace(faster.candidate, params=params), measured=times)
+    monkeypatch.setattr(ranking, "_NEARLY_AS_GOOD", 2.0)
+    known = list[Design]()  # the slower one's first
+
+    def told(_: Evaluator, design: Design) -> int:
+        if not any(design is one for one in known):
+            known.append(design)
+        return bits[[design is one for one in known].index(True)] * BLOCK_BITS
+
+    monkeypatch.setattr(finishing, "held_as_sized", told)
+    monkeypatch.setattr(ranking, "much_between", lambda graph: 6.0 * BLOCK_BITS)
+    _, taken, _ = finish_first(evaluator, [slower, faster])
+    assert taken is (slower, faster)[chosen]
+
+
 def test_what_a_rung_cannot_measure_comes_last_with_its_reason() -> None:
     evaluator = evaluator_of()
     first, second, _ = candidates(evaluator)
