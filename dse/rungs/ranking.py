@@ -187,7 +187,10 @@ def in_order(evaluator: Evaluator, found: Sequence[Ranked]) -> list[Ranked]:
     the end. Where the best one's need much, another one with less is taken that is nearly as good."""
     order = sorted(found, key=_place)
     equals = Counter(map(_place, order))
-    needs = cache(lambda place: held_between(evaluator, order[place].candidate, held_as_needed))
+
+    @cache
+    def needs(place: int) -> int:
+        return held_between(evaluator, order[place].candidate, held_as_needed)
 
     def waiting(place: int) -> int:
         alone = order[place].measured is None or equals[_place(order[place])] == 1
