@@ -23,7 +23,7 @@ from penstock.dse.bounds.bound import LowerBound
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
-from penstock.dse.evaluation.waiting import between_kernels
+from penstock.dse.evaluation.waiting import between_kernels, held_as_sized
 from penstock.dse.rungs import Bench
 from penstock.dse.search.explore import explore
 from penstock.dse.search.second import second_process
@@ -143,8 +143,7 @@ class Searched:
     @cached_property
     def held(self) -> Mapping[str, int]:
         """Bits of each FIFO and converter that holds a tensor between kernels."""
-        others = self._loaded | self._stored
-        return {name: size for name, size in self._bits.items() if name not in others}
+        return held_as_sized(self.evaluator, self.best.design)
 
     @cached_property
     def _bits(self) -> Mapping[str, int]:

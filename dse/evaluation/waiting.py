@@ -34,29 +34,37 @@ def held_as_modelled(_: Evaluator, one: Evaluation, network: TaskNetwork) -> dic
 
 def held_as_needed(evaluator: Evaluator, one: Evaluation, network: TaskNetwork) -> dict[str, int]:
     """The same as modelled where no schedule says what is needed."""
-    held = held_as_modelled(evaluator, one, network)
-    needed = _needed(evaluator, one, network) or {}
-    return {name: network.channels[name].bits * needed.get(name, 0) or bits for name, bits in held.items()}
+    return _with_depths(evaluator, one, network, _needed(evaluator, one, network) or {})
 
 
-def held_as_sized(evaluator: Evaluator, design: Design) -> int:
-    """Bits of a design whose FIFOs have their depths."""
+def held_as_sized(evaluator: Evaluator, design: Design) -> dict[str, int]:
+    """Of a design whose FIFOs have their depths."""
     network, depths = evaluator.assembler.network(design), design.fifo_depths
-    channels = [network.channels[name] for name in handed_over(network)]
-    return sum(c.bits * c.words * depths.get(c.name, c.depth) for c in channels)
+    channels = [network.channels[name] for name in sorted(handed_over(network))]
+    return {c.name: c.bits * c.words * depths.get(c.name, c.depth) for c in channels}
 
 
 def needs_more_than(bits: float, evaluator: Evaluator, one: Evaluation) -> bool:
     """Whether it is known that FIFOs and converters need more between kernels."""
+    if bits == inf:
+        return False
     network = evaluator.assembler.network(one.design)
-    known = bits < inf and _needed(evaluator, one, network) is not None
-    return known and sum(held_as_needed(evaluator, one, network).values()) > bits
+    needed = _needed(evaluator, one, network)
+    return needed is not None and sum(_with_depths(evaluator, one, network, needed).values()) > bits
 
 
 def _needed(evaluator: Evaluator, one: Evaluation, network: TaskNetwork) -> Mapping[str, int] | None:
     """The depth of each FIFO."""
     most = prefetched(one.figures.channels, one.design.prefetch_bits)
     return waiting_depths(network, evaluator.platform, evaluator.clock_mhz, one.figures.latency, most)
+
+
+def _with_depths(
+    evaluator: Evaluator, one: Evaluation, network: TaskNetwork, depths: Mapping[str, int]
+) -> dict[str, int]:
+    """Of FIFOs with these depths, all others as modelled."""
+    held = held_as_modelled(evaluator, one, network)
+    return held | {name: network.channels[name].bits * depths[name] for name in held if name in depths}
 
 
 def held_between(evaluator: Evaluator, one: Evaluation, held: Held = held_as_modelled) -> int:

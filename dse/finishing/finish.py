@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
+from math import inf
 
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
@@ -17,15 +17,19 @@ from penstock.compiler.pipeline.lower import Lowered, lower
 from penstock.dse.evaluation.choosing import setting_of
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.evaluation.waiting import held_as_sized
+from penstock.dse.evaluation.waiting import held_as_needed, held_as_sized, held_between, much_between
 from penstock.dse.fifo import prefetched
 from penstock.dse.finishing.lengths import AtLengths, hold_at_lengths
 from penstock.dse.finishing.placement import NO_PLACE, Placement, place
-from penstock.dse.rungs import Bench, Ranked, better_than, holds_less, holds_much, rivals
+from penstock.dse.rungs import Bench, Ranked, nearly_as_good
 from penstock.profiling.network import TaskNetwork
+from penstock.profiling.protocol import ProfilingError
 
 UNFIT = (*NO_PLACE, "length-unsupported")
 """Codes of errors that say that a design cannot be finished, where another one may."""
+_LESS, _BLOCK_BITS = 0.85, 18 * 1024
+"""What part of the bits in FIFOs may be left for a design that is a little slower; bits of a block RAM, to be saved at
+least: less is not worth any time."""
 Sizings = dict[str, Evaluation]
 """Settings with their FIFOs sized, for one evaluator and bench: what is asked for again is not simulated again."""
 
@@ -142,7 +146,8 @@ def finish_first(
     bench: Bench | None = None,
     sizings: Sizings | None = None,
 ) -> tuple[Finished, Ranked, Mapping[int, str]]:
-    """The first of ranked designs that can be placed, and why each before it, by its position, cannot.
+    """The first of ranked designs that can be placed, or one that is nearly as good and whose FIFOs hold less; and why
+    others, by their positions, were not taken.
 
     A design may fit a chip whose dies it cannot be divided among. Where none can be divided, the first that fits
     the chip is taken, and where its tasks stand is left to the tools. `synthesised` gives a network as a tool made it.
@@ -150,64 +155,84 @@ def finish_first(
     passed_over: dict[int, str] = {}
     sizings = {} if sizings is None else sizings
     first: PenstockError | None = None
+
+    def tried(one: Ranked, divide: bool) -> Finished | str:
+        """Or why it cannot be chosen."""
+        candidate = evaluator.proven(one.candidate)
+        if not candidate.may_be_chosen:
+            return f"FIFOs that let it run take too much: {candidate.explanation}"
+        if divide and simulate:
+            _check_place(evaluator, candidate.design)
+        return finish(
+            evaluator, candidate, simulate=simulate, divide=divide, network=synthesised(candidate), bench=bench,
+            sizings=sizings,
+        )  # fmt: skip
+
     for divide, (position, one) in product((True, False), enumerate(ranked)):
         if one.measured is None:
             passed_over[position] = one.failure
             continue
         try:
-            candidate = evaluator.proven(one.candidate)
-            if not candidate.may_be_chosen:
-                passed_over[position] = f"FIFOs that let it run take too much: {candidate.explanation}"
-                continue
-            if divide and simulate:
-                _check_place(evaluator, candidate.design)
-            network = synthesised(candidate)
-            done = finish(
-                evaluator, candidate, simulate=simulate, divide=divide, network=network, bench=bench, sizings=sizings
-            )  # fmt: skip
-            others = ranked[position + 1 :]
-            if (
-                divide
-                and simulate
-                and (better_than(one, others) or holds_much(evaluator, partial(held_as_sized, evaluator, done.design)))
-            ):
-                done, one = _with_less(evaluator, done, one, others, bench, sizings)
-            return done, one, {p: why for p, why in passed_over.items() if ranked[p] is not one}
+            done = tried(one, divide)
         except PenstockError as error:
             if error.code not in UNFIT:
                 raise
-            first = first or error
-            passed_over[position] = error.one_line()
+            first, done = first or error, error.one_line()
+        if isinstance(done, str):
+            passed_over[position] = done
+            continue
+        passed_over.pop(position, None)
+        if divide and simulate and (other := _leaner(evaluator, done, one, ranked[position + 1 :], tried)):
+            passed_over[position] = other.instead
+            done, one = other.finished, other.ranked
+        return done, one, passed_over
     raise first or _commonest([one.error for one in ranked if one.error is not None]) or PenstockError(
         code="nothing-evaluated", what="none of the best designs could be measured", where=evaluator.program.name,
         limit=next(iter(passed_over.values()), "there is none"), hint="choose with --evidence modelled",
     )  # fmt: skip
 
 
-def _with_less(
-    evaluator: Evaluator, done: Finished, taken: Ranked, others: Sequence[Ranked], bench: Bench | None, sizings: Sizings
-) -> tuple[Finished, Ranked]:
-    """The better of this and the next design that is nearly as good and finds a place, or the other one if its FIFOs
-    hold less once both are sized.
+@dataclass(frozen=True)
+class _Leaner:
+    """A design that is taken instead of one that is as good or a little better, and why."""
 
-    What FIFOs need was told before either was sized, and for one input: that is off by half sometimes.
+    finished: Finished
+    ranked: Ranked
+    instead: str
+
+
+def _leaner(
+    evaluator: Evaluator,
+    done: Finished,
+    taken: Ranked,
+    others: Sequence[Ranked],
+    tried: Callable[[Ranked, bool], Finished | str],
+) -> _Leaner | None:
+    """Where FIFOs hold much once they are sized: of designs that are nearly as good that which needs least, if it finds
+    a place and holds less once it is sized as well.
+
+    What FIFOs need is told of one input before: that is off by half sometimes. One that cannot be finished is no error.
     """
-    for other in rivals(taken, others):
+    near, much = nearly_as_good(taken, others), max(much_between(evaluator.space.graph), _BLOCK_BITS)
+    if evaluator.goal.weighs_fifos or not near or much == inf:
+        return None
+    held = sum(held_as_sized(evaluator, done.design).values())
+    if held <= much:
+        return None
+    for other in sorted(near, key=lambda one: held_between(evaluator, one.candidate, held_as_needed)):
         try:
-            candidate = evaluator.proven(other.candidate)
-            if not candidate.may_be_chosen:
-                continue
-            _check_place(evaluator, candidate.design)
-            found = finish(evaluator, candidate, divide=True, bench=bench, sizings=sizings)
-        except PenstockError as error:
-            if error.code not in UNFIT:
-                raise
+            found = tried(other, True)
+        except ProfilingError:  # a tool's, or somebody wants no more of it
+            raise
+        except PenstockError:
             continue
-        pairs = [(done, taken), (found, other)]
-        better, worse = reversed(pairs) if better_than(taken, [other]) else pairs
-        held = [held_as_sized(evaluator, one.design) for one, _ in (worse, better)]
-        return worse if holds_less(*held) else better
-    return done, taken
+        if isinstance(found, Finished):
+            less = sum(held_as_sized(evaluator, found.design).values())
+            if less > min(_LESS * held, held - _BLOCK_BITS):
+                return None
+            why = f"FIFOs between its kernels hold {held:,} bits, those of a design that is nearly as good {less:,}"
+            return _Leaner(found, other, why)
+    return None
 
 
 def _check_place(evaluator: Evaluator, design: Design) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from math import inf
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import Evidence
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.evaluation.waiting import held_as_needed, held_between, much_between
+from penstock.dse.evaluation.waiting import held_as_needed, held_between
 from penstock.dse.rungs.ahead import Ahead
 from penstock.dse.rungs.history import Pair, model_of, pairs_of
 from penstock.dse.rungs.inputs import FRAMES
@@ -30,12 +28,6 @@ WIDER = 2
 
 SHORT = 2_000_000
 """Events of a simulation that is made even of a design that cannot be the best, for what it says of the model."""
-
-
-_NEARLY_AS_GOOD, _LESS = 1 + DEFAULT_GAP / 100, 0.85
-"""As near to the best as a search may end to its bound; what part of the bits may be left for that."""
-BLOCK_BITS = 18 * 1024
-"""Of one block RAM: less is not worth any time."""
 
 
 @dataclass(frozen=True)
@@ -184,62 +176,20 @@ def _ranked(candidate: Evaluation, outcome: Measured | PenstockError) -> Ranked:
 
 def in_order(evaluator: Evaluator, found: Sequence[Ranked]) -> list[Ranked]:
     """Measured designs, the best first, of equal ones that whose FIFOs need least; those that could not be measured at
-    the end. Where the best one's need much, another one with less is taken that is nearly as good."""
-    order = sorted(found, key=_place)
-    equals = Counter(map(_place, order))
+    the end."""
+    equals = Counter(map(_place, found))
 
-    @cache
-    def needs(place: int) -> int:
-        return held_between(evaluator, order[place].candidate, held_as_needed)
+    def waiting(one: Ranked) -> int:
+        alone = one.measured is None or equals[_place(one)] == 1
+        return 0 if alone else held_between(evaluator, one.candidate, held_as_needed)
 
-    def waiting(place: int) -> int:
-        alone = order[place].measured is None or equals[_place(order[place])] == 1
-        return 0 if alone else needs(place)
-
-    places = sorted(range(len(order)), key=lambda place: (_place(order[place]), waiting(place)))
-    if lean := _leaner(evaluator, order, places, needs):
-        places = [*lean, *(place for place in places if place not in lean)]
-    return [order[place] for place in places]
+    return sorted(found, key=lambda one: (_place(one), waiting(one)))
 
 
-def better_than(taken: Ranked, ranked: Sequence[Ranked]) -> list[tuple[Ranked, float]]:
-    """Measured designs that are better by the goal's objectives, and how many percent more of the first one `taken`
-    has."""
-    mine = _place(taken)
-    better = [one for one in ranked if one.measured is not None and _place(one) < mine]
-    return [(one, 100 * (mine[0] / _place(one)[0] - 1)) for one in better if _place(one)[0]]
-
-
-def _leaner(
-    evaluator: Evaluator, order: Sequence[Ranked], places: Sequence[int], needs: Callable[[int], int]
-) -> list[int]:
-    """Of designs that are nearly as good as the best one those that need less, where it needs much."""
-    first, *others = places or [0]
-    if not others or order[first].measured is None:
-        return []
-    near = [place for place in others if _is_near(order[place], order[first])]
-    if not near or not holds_much(evaluator, lambda: needs(first)):
-        return []
-    return [place for place in near if holds_less(needs(place), needs(first))][:1]
-
-
-def _is_near(one: Ranked, best: Ranked) -> bool:
-    return one.measured is not None and _place(one)[0] <= _place(best)[0] * _NEARLY_AS_GOOD
-
-
-def holds_much(evaluator: Evaluator, bits: Callable[[], int]) -> bool:
-    """Whether what FIFOs hold is worth another design, if one is nearly as good."""
-    much = max(much_between(evaluator.space.graph), BLOCK_BITS)
-    return not evaluator.goal.weighs_fifos and much < inf and bits() > much
-
-
-def holds_less(bits: int, than: int) -> bool:
-    return bits <= min(_LESS * than, than - BLOCK_BITS)
-
-
-def rivals(taken: Ranked, others: Sequence[Ranked]) -> list[Ranked]:
-    """Those of others that are nearly as good, or better."""
-    return [one for one in others if one is not taken and _is_near(one, taken)]
+def nearly_as_good(best: Ranked, others: Sequence[Ranked]) -> list[Ranked]:
+    """As near to the best as a search may end to its bound."""
+    most = _place(best)[0] * (1 + DEFAULT_GAP / 100)
+    return [one for one in others if one.measured is not None and _place(one)[0] <= most]
 
 
 def _place(ranked: Ranked) -> tuple[float, ...]:

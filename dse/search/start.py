@@ -189,8 +189,6 @@ def _turned_less(
         for counting in (FOR_LESS, AS_NEEDED):
             before, other = other, less_turned(evaluator, choices, other, dies, second, counting, enough=much)
             settings = settings if other is before else [dict(other.params), *settings]
-            if not needs_more_than(much, evaluator, other):
-                break
     return settings
 
 

@@ -86,6 +86,8 @@ def less_turned(
     `best`. It ends when no more than `enough` bits are held."""
     now = settled = best
     held, least, most = held_between(evaluator, best, counting.held), best.values[0], max(0.0, dies.excess(best))
+    if held <= enough:
+        return best
     looks = SharedLooks(evaluator, second)
     looked, last = {evaluator.means(best.params)}, 0
     tried, in_vain = set[Way](), 0  # what is no better mostly is not with other kernels changed either

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
@@ -20,7 +20,7 @@ from penstock.dse.evaluation.least_room import check_room
 from penstock.dse.evaluation.proving import prove_best
 from penstock.dse.explaining.looks import Looks
 from penstock.dse.finishing.finish import UNFIT, Finished, Sizings, finish, finish_first
-from penstock.dse.rungs import RUNGS, Bench, Measured, Ranked, better_than, rank, rank_beaten, usable
+from penstock.dse.rungs import RUNGS, Bench, Measured, Ranked, rank, rank_beaten, usable
 from penstock.dse.rungs.vitis import VITIS_RUNGS, profile_of, retimed
 from penstock.dse.search.explore import Tried, explore
 from penstock.dse.search.second import SecondProcess
@@ -47,8 +47,6 @@ class Choice:
     fallback: str = ""
     """Why the evidence is weaker than was asked for, where it is."""
     synthesis: SynthesisInfo | None = None
-    waiting_more: Mapping[int, str] = field(default_factory=dict[int, str])
-    """Why trials that could be finished as well, and are a little better, were not taken."""
 
     @property
     def evidence(self) -> Evidence:
@@ -140,11 +138,7 @@ def take(
             {numbers[setting_of(left[position].candidate)]: why for position, why in passed.items()},
             fallback,
             section,
-            {
-                numbers[setting_of(one.candidate)]: f"{by:.2f} % better, but FIFOs between its kernels need more"
-                for one, by in better_than(taken, [one for place, one in enumerate(left) if place not in passed])
-            },
-        )  # fmt: skip
+        )
 
 
 def search_section(
@@ -166,7 +160,7 @@ def search_section(
             on_front=id(row) in front,
             chosen=row.number == choice.trial,
             measured=_by_tools(choice.measured.get(row.number), evidence),
-            note=choice.notes.get(row.number, choice.waiting_more.get(row.number, "")),
+            note=choice.notes.get(row.number, ""),
         )
         for row in rows
         if row.label != "running"

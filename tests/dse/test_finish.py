@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -17,12 +18,13 @@ from penstock.dse.fifo import total_bits
 from penstock.dse.finishing import finish as finishing
 from penstock.dse.finishing.finish import finish, finish_first
 from penstock.dse.finishing.placement import Placement, place
-from penstock.dse.rungs import FRAMES, Bench, Ranked, better_than, rank, rank_beaten, ranking, simulated
-from penstock.dse.rungs.ranking import BLOCK_BITS
+from penstock.dse.rungs import FRAMES, Bench, Ranked, rank, rank_beaten, ranking, simulated
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import outlook_of, simulate_design
 from penstock.services.jobs import search as choosing
 from tests.compiler.designs import Dense, build_network
+
+BLOCK_BITS = 18 * 1024
 
 
 def evaluator_of(platform: Platform | None = None) -> Evaluator:
@@ -75,77 +77,60 @@ def test_of_equally_fast_designs_the_one_that_holds_less_comes_first(monkeypatch
     assert ranking.in_order(evaluator, ranked) == ranked, "what is slower is not asked"
 
 
-def test_what_needs_far_less_is_taken_where_it_is_nearly_as_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As near to the best as a search may end to its bound, and where it saves a block RAM."""
-    evaluator = evaluator_of()
-    [one] = rank(evaluator, candidates(evaluator)[:1], "simulated")
-    assert one.measured is not None
-    cycles = 1000 * one.measured.latency
+@dataclass
+class Sized:
+    """Bits that designs hold once they are sized, in the order in which they are."""
 
-    def later(permille: int) -> Ranked:
-        assert one.measured is not None
-        slower = replace(one.measured, latency=cycles * (1000 + permille) // 1000)
-        return replace(one, candidate=replace(one.candidate, params={}), measured=slower)
+    bits: Sequence[int]
+    known: list[Design] = field(default_factory=list[Design])
 
-    first, second, third, fourth = found = [later(permille) for permille in (0, 9, 9, 20)]
-    blocks = [(first, 8), (second, 7), (third, 5), (fourth, 1)]
-    needs = {id(one.candidate): count * BLOCK_BITS for one, count in blocks}
-    monkeypatch.setattr(ranking, "held_between", lambda _, each, held: needs[id(each)])
-    monkeypatch.setattr(ranking, "much_between", lambda graph: 6.0 * BLOCK_BITS)
-    assert ranking.in_order(evaluator, found) == [third, first, second, fourth]
-    assert [(other, round(by)) for other, by in better_than(third, found)] == [(first, 1)]
-    monkeypatch.setattr(ranking, "much_between", lambda graph: 9.0 * BLOCK_BITS)
-    assert ranking.in_order(evaluator, found) == [first, third, second, fourth], "the best needs little"
-    asked = replace(evaluator, goal=Goal.of(["latency", "fifo_bits"]))
-    assert ranking.in_order(asked, found)[0] == first, "whoever asks for few bits has said what comes first"
+    def __call__(self, _: Evaluator, design: Design) -> dict[str, int]:
+        if not any(design is one for one in self.known):
+            self.known.append(design)
+        place = [design is one for one in self.known].index(True)
+        return {"channel": self.bits[place] * BLOCK_BITS}
 
 
-@pytest.mark.parametrize(("bits", "chosen"), [((8, 5), 1), ((8, 9), 0), ((5, 1), 0)])
-def test_what_holds_much_once_it_is_sized_leaves_its_place_to_another(
-    bits: tuple[int, int], chosen: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("later", "bits", "sized", "chosen"),
+    [(0, (8, 5), 2, 1), (0, (8, 7), 2, 0), (0, (5, 1), 1, 0), (9, (8, 5), 2, 1), (11, (8, 5), 0, 0)],
+)
+def test_what_holds_much_once_it_is_sized_leaves_its_place_to_what_is_nearly_as_good(
+    later: int, bits: tuple[int, int], sized: int, chosen: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it needs was told before, for one input; a second design is sized only then."""
-    evaluator = evaluator_of()
-    ranked = rank(evaluator, candidates(evaluator)[:1], "simulated")
-    first = ranked[0]
-    other = replace(first, candidate=replace(first.candidate, params={"overall_unroll_size": 8, "unroll_along": "all"}))
-    given, sized = list(bits), list[Design]()
-
-    def held(_: Evaluator, design: Design) -> int:
-        if not any(design is known for known in sized):
-            sized.append(design)
-        return given[[design is known for known in sized].index(True)] * BLOCK_BITS
-
-    monkeypatch.setattr(finishing, "held_as_sized", held)
-    monkeypatch.setattr(ranking, "much_between", lambda graph: 6.0 * BLOCK_BITS)
+    """Of so many thousandths more time; as near as a search may end to its bound, and where it saves a block RAM."""
+    evaluator, designs = evaluator_of(), Sized(bits)
+    one = rank(evaluator, candidates(evaluator)[:1], "simulated")[0]
+    assert one.measured is not None
+    first = replace(one, measured=replace(one.measured, latency=1000))
+    candidate = replace(one.candidate, params={"overall_unroll_size": 8, "unroll_along": "all"})
+    other = replace(one, candidate=candidate, measured=replace(one.measured, latency=1000 + later))
+    monkeypatch.setattr(finishing, "held_as_sized", designs)
+    monkeypatch.setattr(finishing, "much_between", lambda graph: 6.0 * BLOCK_BITS)
     done, taken, passed = finish_first(evaluator, [first, other])
     assert taken is (first, other)[chosen]
-    assert done.design is sized[chosen]
-    assert (len(sized), passed) == (2 if bits[0] > 6 else 1, {})
+    assert len(designs.known) == sized
+    assert not sized or done.design is designs.known[chosen]
+    assert list(passed) == ([0] if chosen else []), "the better one says why another was taken"
+    for_bits = replace(evaluator, goal=Goal.of(["latency", "fifo_bits"]))
+    assert finish_first(for_bits, [first, other])[1] is first, "whoever asks for few bits has said what comes first"
 
 
-@pytest.mark.parametrize(("bits", "chosen"), [((2, 2), 1), ((7, 6), 1), ((6, 9), 0), ((2, 9), 0)])
-def test_what_is_slower_is_taken_only_if_it_holds_less_once_both_are_sized(
-    bits: tuple[int, int], chosen: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_finished_instead_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator = evaluator_of()
-    faster = rank(evaluator, candidates(evaluator)[:1], "simulated")[0]
-    assert faster.measured is not None
-    times = replace(faster.measured, latency=faster.measured.latency + 1)
-    params = {"overall_unroll_size": 8, "unroll_along": "all"}
-    slower = replace(faster, candidate=replace(faster.candidate, params=params), measured=times)
-    monkeypatch.setattr(ranking, "_NEARLY_AS_GOOD", 2.0)
-    known = list[Design]()  # the slower one's first
+    first = rank(evaluator, candidates(evaluator)[:1], "simulated")[0]
+    other = replace(first, candidate=replace(first.candidate, params={"n": 1}))
+    usual = finishing.finish
 
-    def told(_: Evaluator, design: Design) -> int:
-        if not any(design is one for one in known):
-            known.append(design)
-        return bits[[design is one for one in known].index(True)] * BLOCK_BITS
+    def failing(evaluator: Evaluator, evaluation: Evaluation, **named: Any) -> finishing.Finished:
+        if evaluation.params == {"n": 1}:
+            raise PenstockError(code="sizing-failed", what="its depths do not suffice", where="here")
+        return usual(evaluator, evaluation, **named)
 
-    monkeypatch.setattr(finishing, "held_as_sized", told)
-    monkeypatch.setattr(ranking, "much_between", lambda graph: 6.0 * BLOCK_BITS)
-    _, taken, _ = finish_first(evaluator, [slower, faster])
-    assert taken is (slower, faster)[chosen]
+    monkeypatch.setattr(finishing, "finish", failing)
+    monkeypatch.setattr(finishing, "held_as_sized", Sized((8, 5)))
+    monkeypatch.setattr(finishing, "much_between", lambda graph: 6.0 * BLOCK_BITS)
+    assert finish_first(evaluator, [first, other])[1:] == (first, {})
 
 
 def test_what_a_rung_cannot_measure_comes_last_with_its_reason() -> None:

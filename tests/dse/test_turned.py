@@ -196,7 +196,7 @@ def test_kernels_that_are_alike_change_together(evaluator: Evaluator, apart: Eva
 
 
 def test_for_less_only_they_change_until_it_is_enough(
-    evaluator: Evaluator, apart: Evaluation, monkeypatch: pytest.MonkeyPatch
+    evaluator: Evaluator, best: Evaluation, apart: Evaluation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the model has it a little slower."""
     looked, foretold = list[Params](), shared.foretell
@@ -207,7 +207,8 @@ def test_for_less_only_they_change_until_it_is_enough(
 
     monkeypatch.setattr(shared, "foretell", told)
     counting, counts = Counting(held_by_both, 24, 24, slower=1.5, fewer=0.7, trades=True), list[int]()
-    for enough in (0, 100):
+    together = sum(held_by_both(evaluator, best, evaluator.assembler.network(best.design)).values())
+    for enough in (0, 1.5 * together):
         looked.clear()
         found = less_turned(
             evaluator, evaluator.space.choices, apart, DiesHold(evaluator), counting=counting, enough=enough
