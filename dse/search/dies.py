@@ -75,13 +75,9 @@ class DiesHold:
         return found
 
     def _walked(self, choices: Choices) -> Iterator[Params]:
-        """Each of the largest kernels with every other walk, those that are alike first together."""
-        for group in self._alike:
-            names = [name for op in group if (name := f"{WALK}.{op.layer}") in choices]
-            if len(names) > 1:
-                both = [walk for walk in choices[names[0]] if all(walk in choices[name] for name in names)]
-                yield from (dict.fromkeys(names, walk) for walk in both)
-            yield from ({name: walk} for name in names for walk in choices[name])
+        """Each of the largest kernels with every other walk."""
+        for name in (f"{WALK}.{op.layer}" for group in self._alike for op in group):
+            yield from ({name: walk} for walk in choices.get(name, ()))
 
     @cached_property
     def _alike(self) -> list[list[TensorOp]]:

@@ -10,7 +10,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.neighbours import alike
 from penstock.dse.search.dies import DiesHold
-from penstock.dse.space.fitted import FAVOUR, FAVOURS, WALK
+from penstock.dse.space.fitted import FAVOUR, FAVOURS
 
 GATE, UP = "mlp.gate_proj", "mlp.up_proj"
 
@@ -27,29 +27,11 @@ def test_products_of_equal_work_on_one_tensor_are_alike(evaluator: Evaluator) ->
     assert frozenset({"mlp.down_proj"}) in groups, "it reads another tensor"
 
 
-class InStep(DiesHold):
-    """Dies that hold both products only if they walk otherwise than before, and as one another."""
-
-    def excess(self, one: Evaluation) -> float:
-        walks = {one.params[f"{WALK}.{layer}"] for layer in (GATE, UP)}
-        return 0.05 if len(walks) > 1 or walks == {"0"} else 0.0
-
-
 class Favoured(DiesHold):
     """Dies that hold one of both only if the other one has few lanes as well."""
 
     def excess(self, one: Evaluation) -> float:
         return 0.0 if {one.params[f"{FAVOUR}.{layer}"] for layer in (GATE, UP)} == {FAVOURS[0]} else 0.05
-
-
-def test_they_walk_otherwise_together(evaluator: Evaluator) -> None:
-    choices = evaluator.space.choices
-    best = evaluator.assume({**evaluator.space.fitted_setting(), f"{WALK}.{GATE}": "0", f"{WALK}.{UP}": "0"})
-    dies = InStep(evaluator)
-    assert dies.eased(best, choices, rewalked=False) is None
-    smaller = dies.eased(best, choices)
-    assert smaller is not None
-    assert smaller.params[f"{WALK}.{GATE}"] == smaller.params[f"{WALK}.{UP}"] != "0"
 
 
 def test_they_are_favoured_less_together(evaluator: Evaluator) -> None:
