@@ -56,7 +56,8 @@ def _captured(value: SSAValue) -> Content:
 def _scalar(op: Operation, operands: Sequence[Content]) -> Content:
     numbers = [content for content in operands if isinstance(content, np.ndarray)]
     if len(numbers) == len(operands):
-        return evaluate(op, numbers)
+        result = evaluate(op, numbers)
+        return None if _has_the_sign_of_a_zero(result, numbers) else result
     floats = isinstance(op.results[0].type, AnyFloat)
     if isinstance(op, LookUpOp) and floats:
         return bounds_of_entries(op)
@@ -79,6 +80,13 @@ def _scalar(op: Operation, operands: Sequence[Content]) -> Content:
         return Bounds(0.0, inf)
     rule = BY_NAME[op.name].bounds
     return None if rule is None else rule(known)
+
+
+def _has_the_sign_of_a_zero(result: PadNumber, numbers: Sequence[PadNumber]) -> bool:
+    """Whether it is infinite because something is divided by zero: a known zero may be one of either sign."""
+    if not np.isinf(result).any():
+        return False
+    return any(not number.any() for number in numbers) and not any(np.isinf(number) for number in numbers)
 
 
 def _or_zero(content: Content, like: PadNumber) -> PadNumber:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import f32
@@ -48,6 +48,7 @@ def build(steps: list[Step]) -> tuple[Block, list[Operation]]:
 
 @settings(max_examples=150)
 @given(steps=STEPS, first=st.sampled_from([None, *CONSTANTS]), actual=st.tuples(FINITE_NUMBERS, FINITE_NUMBERS))
+@example([(12, 1, 0), (1, 1, 8), (0, 0, 0), (2, 0, 3), (8, 5, 0)], 0.0, (0.0, 0.0))  # one by the root of minus zero
 def test_contents_hold(steps: list[Step], first: float | None, actual: tuple[float, float]) -> None:
     block, ops = build(steps)
     known: Content = FINITE if first is None else np.array(first, np.float32)
