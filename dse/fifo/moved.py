@@ -101,6 +101,7 @@ class _Moves:
             for access, span in zip(task.own.accesses, task.times(task.latest), strict=True):
                 (self._written if access.writes else self._read)[access.channel] = span
         self.held = {name: self._most_held(name) for name in bits if name in self._written}
+        self._cost = sum(self._waits(name) for name in self.held)
         self._writer = {a.channel: n for n, task in enumerate(self._tasks) for a in task.own.accesses if a.writes}
         self._before: list[list[int]] = [[] for _ in self._tasks]
         self._behind: list[list[int]] = [[] for _ in self._tasks]
@@ -125,10 +126,9 @@ class _Moves:
                     self._move(sorted(group, reverse=early), early=early)
         return self._cost < cost
 
-    @property
-    def _cost(self) -> int:
-        """What waits in FIFOs, but for what loads hold within their limits."""
-        return sum(self._bits[name] * max(0, n - self._limits.get(name, 0)) for name, n in self.held.items())
+    def _waits(self, name: str) -> int:
+        """Bits that wait in a FIFO, but for what loads hold within their limits."""
+        return self._bits[name] * max(0, self.held[name] - self._limits.get(name, 0))
 
     def _most_held(self, name: str) -> int:
         written = self._written[name][0]
@@ -144,6 +144,7 @@ class _Moves:
         if not done or self._cost >= cost:
             for table, channel, was in reversed(undo):
                 table[channel] = was
+            self._cost = cost
 
     def _moved(self, number: int, undo: _Undo, *, early: bool) -> bool:
         task = self._tasks[number]
@@ -171,12 +172,17 @@ class _Moves:
         task = self._tasks[number]
         self._left -= task.events
         for access, span in zip(task.own.accesses, task.times(late), strict=True):
-            table = self._written if access.writes else self._read
-            undo.append((table, access.channel, table[access.channel]))
-            table[access.channel] = span
-            if access.channel in self._bits:
-                undo.append((self.held, access.channel, self.held[access.channel]))
-                self.held[access.channel] = self._most_held(access.channel)
+            table, name = self._written if access.writes else self._read, access.channel
+            was = table[name]
+            if all(np.array_equal(now, then) for now, then in zip(span, was, strict=True)):
+                continue
+            undo.append((table, name, was))
+            table[name] = span
+            if name in self._bits:
+                undo.append((self.held, name, self.held[name]))
+                self._cost -= self._waits(name)
+                self.held[name] = self._most_held(name)
+                self._cost += self._waits(name)
 
     def _needed(self, task: _Moved) -> Ints:
         """By how much each event is to be late for what it takes, and for blocks that are given back."""

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.platforms import Family, Platform, Resources, total
-from penstock.compiler.schedule import OperatorLibrary
+from penstock.compiler.schedule import MemoryUse, OperatorLibrary
 from penstock.dse.memory import Allocation, allocate, allocate_whole, memory_svg, memory_table, stored_items
 from penstock.dse.memory.items import WHOLE_CHIP, decided
 from penstock.dse.partition import (
+    LargeMemories,
     Partition,
+    PlacementGraph,
     Site,
     large_memories,
     partition,
@@ -97,25 +99,41 @@ def place(
     if divide and len(site.dies) > 1 and not (design is not None and design.dies):
         _check_near(division(besides, site, memories).excess, site)
     try:
-        placed = partition(graph, site)
+        placed, built = _divided(graph, besides, memories, site, limits)
     except PenstockError as error:
-        if error.code != "does-not-fit":
+        if error.code != "does-not-fit" or divide or (design is not None and design.dies):
             raise
-        if memories and (together := partition_with_memories(besides, site, memories, limits)) is not None:
-            placed, built = together
-            uses |= built
-            kinds |= {name: use.kind for name, use in built.items()}
-        elif divide or (design is not None and design.dies):
-            raise
-        else:
-            undivided, site = error.one_line(), Site(platform.name, {WHOLE_CHIP: limits}, ())
-            things = tuple(replace(t, die=None) for t in graph.things)
-            placed = partition(replace(graph, things=things), site)
+        undivided, site = error.one_line(), Site(platform.name, {WHOLE_CHIP: limits}, ())
+        things = tuple(replace(t, die=None) for t in graph.things)
+        placed, built = partition(replace(graph, things=things), site), {}
+    uses |= built
+    kinds |= {name: use.kind for name, use in built.items()}
     if limits != platform.limits:
         kinds |= {name: use.kind for name, use in uses.items()}
     here = decided(stored_items(network, library, placed.dies), kinds)
     besides = {die: total([a for t, a in logic.items() if placed.dies[t] == die]) for die in site.dies}
     return Placement(placed, allocate(here, site.limits, besides), platform.family, undivided)
+
+
+def _divided(
+    graph: PlacementGraph, besides: PlacementGraph, memories: Sequence[LargeMemories], site: Site, limits: Resources
+) -> tuple[Partition, Mapping[str, MemoryUse]]:
+    """With memories as they are in the graph; or what is besides them, and what they are built of then.
+
+    The latter is tried first where moving tasks finds no division of the former: to prove that there is none takes an
+    integer program longer than both other ways.
+    """
+    seldom = bool(memories) and division(graph, site).excess > 0
+    if seldom and (found := partition_with_memories(besides, site, memories, limits)) is not None:
+        return found
+    try:
+        return partition(graph, site), {}
+    except PenstockError as error:
+        if error.code != "does-not-fit" or seldom or not memories:
+            raise
+        if (found := partition_with_memories(besides, site, memories, limits)) is None:
+            raise
+        return found
 
 
 def _check_near(excess: float, site: Site) -> None:

@@ -41,6 +41,10 @@ class DiesHold:
             self._excess[meaning] = self._divided(one)
         return self._excess[meaning]
 
+    def is_told(self, one: Evaluation, excess: float) -> None:
+        """What another process found."""
+        self._excess.setdefault(self.evaluator.meaning(one.design), excess)
+
     def eased(self, best: Evaluation, choices: Choices, *, rewalked: bool = True) -> Evaluation | None:
         """With some kernels favoured least, the largest first, loads that run less far ahead, or less of all limits, as
         far as dies and links are exceeded by less with that; where little is missing, `rewalked` too: tokens between

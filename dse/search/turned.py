@@ -11,18 +11,18 @@ once two kernels are changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.evaluation.waiting import Held, converters_of, held_as_modelled, held_as_needed, held_between
+from penstock.dse.evaluation.waiting import Held, converters_of, held_as_modelled, held_as_needed
 from penstock.dse.lanes.neighbours import alike, follow, leader_of
+from penstock.dse.search.close_looks import CloseLooks
 from penstock.dse.search.dies import NEARLY, DiesHold
 from penstock.dse.search.second import SecondProcess
-from penstock.dse.search.shared import SharedLooks
 from penstock.dse.search.worth import State
 from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, WALK, outer_of
 from penstock.dse.space.tiling import Choices, Params, TilingSpace, Value
@@ -85,22 +85,19 @@ def less_turned(
     """What holds notably less between kernels or is faster, is as good, and stands on the dies if `best` does; or else
     `best`. It ends when no more than `enough` bits are held."""
     now = settled = best
-    held, least, most = held_between(evaluator, best, counting.held), best.values[0], max(0.0, dies.excess(best))
+    looks = CloseLooks(evaluator, dies, second, counting.held)
+    held, least, most = sum(looks.held(best).values()), best.values[0], max(0.0, dies.excess(best))
     if held <= enough:
         return best
-    looks = SharedLooks(evaluator, second)
     looked, last = {evaluator.means(best.params)}, 0
     tried, in_vain = set[Way](), 0  # what is no better mostly is not with other kernels changed either
     while True:
-        found = None
-        ways = [
-            (way, state) for way, state in other_ways(evaluator, choices, now, counting.held)
-            if way not in tried and (not counting.trades or (way.with_alike and way.name.startswith(WALK)))
-        ]  # fmt: skip
-        looks.foresee([state for _, state in ways], now.params, below := (0.0, least * counting.slower, inf))
-        for way, state in ways:
-            if (means := evaluator.means(state)) in looked:  # few lanes are mostly some more
-                continue
+        found, below = None, (0.0, least * counting.slower, inf)
+        ways = (
+            one for one in other_ways(evaluator, choices, now, looks.held(now))
+            if one[0] not in tried and (not counting.trades or (one[0].with_alike and one[0].name.startswith(WALK)))
+        )  # fmt: skip
+        for way, state, means in looks.in_turn(_unlike(evaluator, ways, looked), now.params, below, most):
             if len(looked) > min(counting.most_looks, last + counting.most_fruitless):
                 return settled
             looked.add(means)
@@ -113,7 +110,7 @@ def less_turned(
                 other, in_vain = smaller or other, in_vain + (smaller is None)
             if dies.excess(other) > most:
                 continue
-            fewer = held_between(evaluator, other, counting.held)
+            fewer = sum(looks.held(other).values())
             if _is_faster(other, now) or fewer <= held * counting.fewer:
                 found, held = other, fewer
                 break
@@ -128,22 +125,33 @@ def less_turned(
                 return settled
 
 
+def _unlike(
+    evaluator: Evaluator, ways: Iterable[tuple[Way, State]], looked: Collection[Hashable]
+) -> Iterator[tuple[Way, State, Hashable]]:
+    """Those that mean something else than all that were `looked` at and before: few lanes are mostly some more."""
+    before = set(looked)
+    for way, state in ways:
+        if (means := evaluator.means(state)) not in before:
+            before.add(means)
+            yield way, state, means
+
+
 def _is_faster(one: Evaluation, now: Evaluation) -> bool:
     return one.values[0] < now.values[0] * _FASTER
 
 
 def other_ways(
-    evaluator: Evaluator, choices: Choices, best: Evaluation, held: Held = held_as_modelled
+    evaluator: Evaluator, choices: Choices, best: Evaluation, held: Mapping[str, int]
 ) -> Iterator[tuple[Way, State]]:
-    """Another walk, another burst, more or fewer lanes for one kernel beside a channel that holds much: one for each of
-    them, then the next ones.
+    """Another walk, another burst, more or fewer lanes for one kernel beside a channel that has much of what is `held`:
+    one for each of them, then the next ones.
 
     First the walks with which it goes along with the kernel on the other side, with few lanes or many, and the next
     steps of the others. A kernel of many dims has so many walks that all looks would go to it.
     """
     network, ways = evaluator.assembler.network(best.design), dict[str, dict[Way, None]]()
     likes = _alike(evaluator)
-    for channel, kinds in _largest(held(evaluator, best, network), network):
+    for channel, kinds in _largest(held, network):
         beside = kernels_beside(evaluator, channel, network)
         in_step = [_in_step(evaluator, best, layer) for layer in beside]
         for kind, layer in ((kind, layer) for kind in kinds for layer in beside):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 import pytest
@@ -12,12 +13,18 @@ from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.evaluation.waiting import converters_of, held_as_needed, held_between
-from penstock.dse.search import shared, turned
+from penstock.dse.evaluation.waiting import (
+    Held,
+    converters_of,
+    held_as_modelled,
+    held_as_needed,
+    held_between,
+)
+from penstock.dse.search import close_looks, turned
+from penstock.dse.search.close_looks import CloseLook
 from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.second import Foretold, Rank, SecondProcess
 from penstock.dse.search.turned import Counting, Way, less_turned, other_ways
-from penstock.dse.search.worth import foretell, key_of
 from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, FAVOURS, IN_TURN, SHARE, WALK, outer_of
 from penstock.dse.space.tiling import Choices, Params, TilingOptions, Value
@@ -58,8 +65,13 @@ def held(evaluator: Evaluator, one: Evaluation) -> int:
     return sum(converters_of(evaluator.assembler.network(one.design)).values())
 
 
+def other(evaluator: Evaluator, best: Evaluation, count: Held = held_as_modelled) -> list[tuple[Way, dict[str, Value]]]:
+    here = count(evaluator, best, evaluator.assembler.network(best.design))
+    return list(other_ways(evaluator, evaluator.space.choices, best, here))
+
+
 def ways(evaluator: Evaluator, best: Evaluation) -> list[Way]:
-    return [way for way, _ in other_ways(evaluator, evaluator.space.choices, best)]
+    return [way for way, _ in other(evaluator, best)]
 
 
 def test_a_maximum_over_scores_is_taken_as_they_come(evaluator: Evaluator, best: Evaluation, found: Evaluation) -> None:
@@ -71,35 +83,51 @@ def test_a_maximum_over_scores_is_taken_as_they_come(evaluator: Evaluator, best:
 
 
 class SecondOf:
-    """One that has looked at all it is asked about, and said before that no setting is good enough for less."""
-
-    takes_more = True
+    """One that looks at what it is asked about when somebody waits for it, in that order, and never at a fifth one."""
 
     def __init__(self, evaluator: Evaluator) -> None:
-        self.evaluator, self.known = evaluator, dict[Hashable, Foretold]()
-        self.used = 0
+        self.evaluator, self.answers = evaluator, list[object]()
+        self.left = list[Callable[[], object]]()
+        self.used = list[CloseLook]()
 
     def work_for(self, _: Evaluator) -> None:
         pass
 
-    def look_at(self, settings: Sequence[tuple[Hashable, Params]], _: Params, below: Rank) -> None:
-        for key, params in settings[:8]:
-            self.known[key] = foretell(self.evaluator, params, below)
+    def call(self, function: Callable[..., object], calls: Sequence[tuple[Params]]) -> range:
+        first = len(self.answers) + len(self.left)
+        self.answers += [None] * len(self.left)  # it does what it was asked for last
+        self.left = [partial(function, self.evaluator, changes) for (changes,) in calls]
+        return range(first, first + len(calls))
 
-    def said(self, key: Hashable) -> Foretold | None:
-        found = self.known.get(key)
-        self.used += found is not None
-        return found
+    def answer(self, number: int) -> object:
+        if number < len(self.answers) and isinstance(said := self.answers[number], CloseLook):
+            self.used.append(said)
+            return said
+        return None
+
+    def awaited(self, number: int, seconds: float) -> object:
+        assert number == len(self.answers), "it is at no other"
+        assert 0 <= seconds < 60
+        if len(self.answers) % 5 < 4:
+            self.answers.append(self.left.pop(0)())
+        return self.answer(number)
 
 
-def test_a_second_process_changes_nothing(evaluator: Evaluator, best: Evaluation, found: Evaluation) -> None:
-    """What it said for another bound, in the descent or before a gain, says nothing of this one."""
-    second = SecondOf(evaluator)
-    impossible = Foretold(None, None, None)
-    second.known |= {key_of(state): impossible for _, state in other_ways(evaluator, evaluator.space.choices, best)}
-    with_it = less_turned(evaluator, evaluator.space.choices, best, DiesHold(evaluator), cast(SecondProcess, second))
-    assert second.used > 0
-    assert with_it.params == found.params
+@pytest.mark.parametrize("count", [held_as_modelled, held_as_needed])
+def test_a_second_process_changes_nothing(evaluator: Evaluator, best: Evaluation, count: Held) -> None:
+    """It says as well whether the dies hold a design, and what waits in it."""
+    second, counting, choices = SecondOf(evaluator), Counting(count, 24, 12), evaluator.space.choices
+    alone = less_turned(evaluator, choices, best, DiesHold(evaluator), counting=counting)
+    dies = DiesHold(evaluator)
+    with_it = less_turned(evaluator, choices, best, dies, cast(SecondProcess, second), counting)
+    assert with_it.params == alone.params
+    said = [(one.found, one) for one in second.used if one.found is not None and one.held is not None]
+    assert said
+    for found, one in said:
+        assert (dies.excess(found), sum((one.held or {}).values())) == (
+            one.excess,
+            held_between(evaluator, found, count),
+        )
 
 
 def test_the_many_walks_of_one_kernel_leave_looks_for_the_others(
@@ -114,7 +142,7 @@ def test_the_many_walks_of_one_kernel_leave_looks_for_the_others(
         looks.extend(name for name, value in params.items() if value != best.params[name])
         return Foretold(None, None, None)
 
-    monkeypatch.setattr(shared, "foretell", nothing)
+    monkeypatch.setattr(close_looks, "foretell", nothing)
     assert less_turned(evaluator, evaluator.space.choices, best, DiesHold(evaluator)) is best
     kernels = dict.fromkeys(looks)
     assert len(kernels) > 2
@@ -169,7 +197,7 @@ def test_only_so_many_are_made_smaller_in_vain(
     def alike(_: Evaluator, params: Params, below: Rank) -> Foretold:
         return Foretold(None, None, None, replace(best, params=dict(params)))
 
-    monkeypatch.setattr(shared, "foretell", alike)
+    monkeypatch.setattr(close_looks, "foretell", alike)
     monkeypatch.setattr(turned, "_is_faster", lambda one, now: True)
     assert less_turned(evaluator, evaluator.space.choices, best, Full(evaluator)) is best
     assert eased == [True, True, False, False, False, False]
@@ -189,7 +217,7 @@ def apart(evaluator: Evaluator, best: Evaluation) -> Evaluation:
 def test_kernels_that_are_alike_change_together(evaluator: Evaluator, apart: Evaluation) -> None:
     """Keys and values are equal products of one tensor: with one of them alone nothing is gained here."""
     choices, counting = evaluator.space.choices, Counting(held_by_both, 64, 32)
-    both = [state for way, state in other_ways(evaluator, choices, apart, held_by_both) if way.with_alike]
+    both = [state for way, state in other(evaluator, apart, held_by_both) if way.with_alike]
     assert any(state[KEYS] == state[VALUES] != apart.params[VALUES] for state in both)
     found = less_turned(evaluator, choices, apart, DiesHold(evaluator), counting=counting)
     assert found.params[KEYS] == found.params[VALUES]
@@ -199,13 +227,13 @@ def test_for_less_only_they_change_until_it_is_enough(
     evaluator: Evaluator, best: Evaluation, apart: Evaluation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the model has it a little slower."""
-    looked, foretold = list[Params](), shared.foretell
+    looked, foretold = list[Params](), close_looks.foretell
 
     def told(evaluator: Evaluator, params: Params, below: Rank) -> Foretold:
         looked.append(params)
         return foretold(evaluator, params, below)
 
-    monkeypatch.setattr(shared, "foretell", told)
+    monkeypatch.setattr(close_looks, "foretell", told)
     counting, counts = Counting(held_by_both, 24, 24, slower=1.5, fewer=0.7, trades=True), list[int]()
     together = sum(held_by_both(evaluator, best, evaluator.assembler.network(best.design)).values())
     for enough in (0, 1.5 * together):
