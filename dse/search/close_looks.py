@@ -25,9 +25,9 @@ from penstock.dse.space.tiling import Params
 
 _FEW = 16
 """Settings that both share: of more, more would be worked out for nothing where one is better."""
-_PATIENCE, _MOST_S = 1.5, 4.0
-"""How many times the longest time between two looks of this process it waits for one that the other is at, and how many
-seconds at most."""
+_TIMES, _MOST_S = 1.5, 4.0
+"""How many times the longest that was done here, and how many seconds at most: it began a little later, perhaps."""
+
 Before = TypeVar("Before")
 After = TypeVar("After")
 
@@ -52,13 +52,31 @@ def look_closely(
     return CloseLook(found, excess, _held(evaluator, found, held) if excess <= most else None)
 
 
+class _Patience:
+    """How long to wait for what the second process is at: no longer than it takes here, and not after it was late."""
+
+    def __init__(self) -> None:
+        self._longest, self._times = 0.0, _TIMES
+
+    def took(self, seconds: float) -> None:
+        self._longest = min(max(self._longest, seconds), _MOST_S)
+
+    @property
+    def seconds(self) -> float:
+        return self._longest * self._times
+
+    def waited(self, in_time: bool) -> None:
+        """Whether it came while it was waited for; or without, later."""
+        self._times = _TIMES if in_time else 0.0
+
+
 class CloseLooks:
     """Of one evaluator, its dies, and one way to count what waits."""
 
     def __init__(self, evaluator: Evaluator, dies: DiesHold, second: SecondProcess | None, held: Held) -> None:
         self._evaluator, self._dies, self._second, self._count = evaluator, dies, second, held
         self._asked: dict[Hashable, int] = {}
-        self._first, self._began, self._longest, self._patience = 0, 0.0, 0.0, _PATIENCE
+        self._first, self._began, self._patience = 0, 0.0, _Patience()
         self._held: dict[Hashable, Mapping[str, int]] = {}
         if second is not None:
             second.work_for(evaluator)
@@ -89,7 +107,7 @@ class CloseLooks:
         """None where it cannot be laid out, or is not better than `below`. Other bounds say nothing here."""
         now = time.monotonic()
         if self._began:
-            self._longest = min(max(self._longest, now - self._began), _MOST_S)
+            self._patience.took(now - self._began)
         self._began = now
         said = self._said(self._asked.get((key_of(state), below)))
         if said is None:
@@ -108,8 +126,8 @@ class CloseLooks:
             return None
         said = self._second.answer(number)
         if said is None and (number == self._first or self._second.answer(number - 1) is not None):
-            said = self._second.awaited(number, self._longest * self._patience)
-            self._patience = 0.0 if said is None else _PATIENCE
+            said = self._second.awaited(number, self._patience.seconds)
+            self._patience.waited(said is not None)
         return said if isinstance(said, CloseLook) else None
 
     def held(self, one: Evaluation) -> Mapping[str, int]:
