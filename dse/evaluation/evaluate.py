@@ -292,12 +292,13 @@ class Evaluator:
         simulations: int = SIMULATIONS,
         network: TaskNetwork | None = None,
         tolerance: float = 0.0,
+        one_input: bool = False,
         progress: SizingProgress = lambda _: None,
     ) -> Evaluation:
         """The same design with the fewest bits of FIFO that cost no time beyond a `tolerance`, seen by simulation.
 
-        Of several inputs in a row none ends later than with unbounded FIFOs, or than its equalisation lets it; of one,
-        where the goal `sizes_for_one`. Depths to `keep` are kept. `network` is the design's as a tool made it.
+        Of several inputs in a row none ends later than with unbounded FIFOs, or than its equalisation lets it; of
+        `one_input`, also where the goal `sizes_for_one`. Depths to `keep` stay. `network` is that which a tool made.
         """
         kept = {**self.assembler.declared_depths(evaluation.design), **(keep or {})}
         evaluation = replace(evaluation, design=evaluation.design.unallocated())
@@ -306,8 +307,8 @@ class Evaluator:
         if fifos <= set(kept):
             return evaluation
         most = prefetched(evaluation.figures.channels, evaluation.design.prefetch_bits)
-        singles: dict[str, int] = {}
-        if self.goal.sizes_for_one and network is None and not self.program.lengths:
+        singles, one_input = dict[str, int](), one_input or self.goal.sizes_for_one
+        if one_input and network is None and not self.program.lengths:
             singles = large_single_blocks(planned, self.platform, self.clock_mhz, most, kept)
             planned = self.assembler.network(evaluation.design.with_fifo_depths({**known, **singles}))
         start = known if fifos <= set(known) else None
@@ -315,7 +316,7 @@ class Evaluator:
         def sized(network: TaskNetwork) -> DesignSizing:
             return size_design(
                 network, self.platform, self.clock_mhz, simulations=simulations, start=start, most=most,
-                progress=progress, equalisation=evaluation.design.equalisation, one_input=self.goal.sizes_for_one,
+                progress=progress, equalisation=evaluation.design.equalisation, one_input=one_input,
                 tolerance=tolerance,
             )  # fmt: skip
 
@@ -328,7 +329,7 @@ class Evaluator:
         if kept and not runs_through(made, self.platform, self.clock_mhz, depths):
             return evaluation
         if not self.program.lengths:
-            depths |= single_blocks_held(made, self.platform, self.clock_mhz, depths, self.goal.sizes_for_one)
+            depths |= single_blocks_held(made, self.platform, self.clock_mhz, depths, one_input)
         again = self._timed(self._model(evaluation.design.with_fifo_depths(depths), {}))
         if again is None or again.stops:  # single slots in a circle, which runs; what says its times does not see that
             again = self._with_times(self._model(evaluation.design.with_fifo_depths(two_slots(depths, kept)), {}))

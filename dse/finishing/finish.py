@@ -92,16 +92,50 @@ def _tightened(
     network: TaskNetwork | None,
     bench: Bench,
 ) -> Evaluation:
-    """With FIFOs that may cost as much time as the `bench` says, unless a limit says that there is none to lose."""
+    """With FIFOs that may cost as much time as the `bench` says, unless a limit says that there is none to lose; where
+    they hold much, and nothing asks how soon inputs follow each other, with what one input needs."""
 
-    def sized(slack: float) -> Evaluation:
+    def sized(slack: float, one_input: bool = False) -> Evaluation:
         return evaluator.tightened(
             evaluation, keep=keep, network=network, simulations=bench.fifo_simulations, tolerance=slack / 100,
-            progress=bench.line or _unheard,
+            one_input=one_input, progress=bench.line or _unheard,
         )  # fmt: skip
 
-    found = sized(bench.fifo_slack)
-    return sized(0) if bench.fifo_slack and evaluation.feasible and not found.feasible else found
+    found, slack = sized(bench.fifo_slack), bench.fifo_slack
+    if bench.fifo_slack and evaluation.feasible and not found.feasible:
+        found, slack = sized(0), 0
+    if keep or network is not None or evaluator.program.lengths:
+        return found
+    return for_one_input(evaluator, found, lambda: sized(slack, one_input=True))
+
+
+def for_one_input(evaluator: Evaluator, found: Evaluation, sized: Callable[[], Evaluation]) -> Evaluation:
+    """As it is `sized` for one input, where that holds less, if much is held and nothing asks for the next ones."""
+    goal, much = evaluator.goal, _much(evaluator)
+    if goal.weighs_frames or goal.sizes_for_one or much == inf or (held := _held_by(evaluator, found)) <= much:
+        return found
+    other = sized()
+    less = _held_by(evaluator, other)
+    if other.feasible < found.feasible or not _is_less(less, held):
+        return found
+    said = (
+        f"FIFOs between kernels hold the {less:,} bits that one input needs; with {held:,} the next ones may follow "
+        "sooner: ask for throughput if they are to"
+    )
+    return replace(other, sizing_note="; ".join(note for note in (said, other.sizing_note) if note))
+
+
+def _much(evaluator: Evaluator) -> float:
+    """Bits between kernels from which on less is worth some effort."""
+    return max(much_between(evaluator.space.graph), _BLOCK_BITS)
+
+
+def _held_by(evaluator: Evaluator, sized: Evaluation) -> int:
+    return sum(held_as_sized(evaluator, sized.design).values())
+
+
+def _is_less(less: int, held: int) -> bool:
+    return less <= min(_LESS * held, held - _BLOCK_BITS)
 
 
 def _placed(evaluator: Evaluator, design: Design, *, divide: bool) -> Placement:
@@ -213,10 +247,10 @@ def _leaner(
 
     What FIFOs need is told of one input before: that is off by half sometimes. One that cannot be finished is no error.
     """
-    near, much = nearly_as_good(taken, others), max(much_between(evaluator.space.graph), _BLOCK_BITS)
+    near, much = nearly_as_good(taken, others), _much(evaluator)
     if evaluator.goal.weighs_fifos or not near or much == inf:
         return None
-    held = sum(held_as_sized(evaluator, done.design).values())
+    held = _held_by(evaluator, done.evaluation)
     if held <= much:
         return None
     for other in sorted(near, key=lambda one: held_between(evaluator, one.candidate, held_as_needed)):
@@ -227,8 +261,8 @@ def _leaner(
         except PenstockError:
             continue
         if isinstance(found, Finished):
-            less = sum(held_as_sized(evaluator, found.design).values())
-            if less > min(_LESS * held, held - _BLOCK_BITS):
+            less = _held_by(evaluator, found.evaluation)
+            if not _is_less(less, held):
                 return None
             why = f"FIFOs between its kernels hold {held:,} bits, those of a design that is nearly as good {less:,}"
             return _Leaner(found, other, why)

@@ -79,16 +79,55 @@ def test_of_equally_fast_designs_the_one_that_holds_less_comes_first(monkeypatch
 
 @dataclass
 class Sized:
-    """Bits that designs hold once they are sized, in the order in which they are."""
+    """Block RAMs that designs hold once they are sized, in the order in which they are."""
 
-    bits: Sequence[int]
+    bits: Sequence[float]
     known: list[Design] = field(default_factory=list[Design])
 
     def __call__(self, _: Evaluator, design: Design) -> dict[str, int]:
         if not any(design is one for one in self.known):
             self.known.append(design)
         place = [design is one for one in self.known].index(True)
-        return {"channel": self.bits[place] * BLOCK_BITS}
+        return {"channel": int(self.bits[place] * BLOCK_BITS)}
+
+
+def as_they_are(_: Evaluator, found: Evaluation, __: object) -> Evaluation:
+    """Where no FIFO would hold less of one input."""
+    return found
+
+
+@pytest.mark.parametrize(
+    ("bits", "goal", "less"),
+    [
+        ((8, 5), "latency", True),
+        ((8, 7.5), "latency", False),
+        ((5, 1), "latency", False),
+        ((8, 5), "throughput", False),
+    ],
+)
+def test_what_holds_much_holds_what_one_input_needs(
+    bits: tuple[float, float], goal: str, less: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it is asked how soon the next ones follow."""
+    evaluator = replace(evaluator_of(), goal=Goal.of([goal]))
+    evaluation, designs = evaluator.evaluate({"overall_unroll_size": 64}), Sized(bits)
+    asked, tightened = list[bool](), Evaluator.tightened
+
+    def sized(self: Evaluator, evaluation: Evaluation, **named: Any) -> Evaluation:
+        asked.append(named["one_input"])
+        return tightened(self, evaluation, **named)
+
+    monkeypatch.setattr(Evaluator, "tightened", sized)
+    monkeypatch.setattr(finishing, "held_as_sized", designs)
+    monkeypatch.setattr(finishing, "much_between", lambda graph: 6.0 * BLOCK_BITS)
+    done = finish(evaluator, evaluation)
+    assert asked == ([False, True] if goal == "latency" and bits[0] > 6 else [False])
+    assert ("one input needs" in done.evaluation.sizing_note) == less
+    network = evaluator.assembler.network(done.design)
+    free = simulate_design(network, evaluator.platform, evaluator.clock_mhz, frames=4, bounded=False).frame_ends
+    ends = simulate_design(network, evaluator.platform, evaluator.clock_mhz, frames=4).frame_ends
+    assert ends[0] == free[0], "it comes as soon"
+    assert len(ends) == 4, "and the next ones come"
 
 
 @pytest.mark.parametrize(
@@ -105,6 +144,7 @@ def test_what_holds_much_once_it_is_sized_leaves_its_place_to_what_is_nearly_as_
     first = replace(one, measured=replace(one.measured, latency=1000))
     candidate = replace(one.candidate, params={"overall_unroll_size": 8, "unroll_along": "all"})
     other = replace(one, candidate=candidate, measured=replace(one.measured, latency=1000 + later))
+    monkeypatch.setattr(finishing, "for_one_input", as_they_are)
     monkeypatch.setattr(finishing, "held_as_sized", designs)
     monkeypatch.setattr(finishing, "much_between", lambda graph: 6.0 * BLOCK_BITS)
     done, taken, passed = finish_first(evaluator, [first, other])
@@ -128,6 +168,7 @@ def test_what_cannot_be_finished_instead_costs_nothing(monkeypatch: pytest.Monke
         return usual(evaluator, evaluation, **named)
 
     monkeypatch.setattr(finishing, "finish", failing)
+    monkeypatch.setattr(finishing, "for_one_input", as_they_are)
     monkeypatch.setattr(finishing, "held_as_sized", Sized((8, 5)))
     monkeypatch.setattr(finishing, "much_between", lambda graph: 6.0 * BLOCK_BITS)
     assert finish_first(evaluator, [first, other])[1:] == (first, {})
