@@ -105,7 +105,11 @@ def size_fifos(
         allowed = (allowed[0], *(end * _MUCH_LATER for end in allowed[1:]))
     measure.allowed = allowed
     likely: list[tuple[Mapping[str, int] | None, Mapping[str, int]]] = [(depths, top) for depths in (*planned, start)]
-    if (latest := latest_schedule(network, rules, allowed)) is not None:
+    for ends in dict.fromkeys(
+        (allowed, free.ends) if tolerance else (allowed,)
+    ):  # later ones may be found to be too late
+        if (latest := latest_schedule(network, rules, ends)) is None:
+            continue
         likely.append((latest.depths, top))
         if frames * sum(tokens.values()) <= _MOST_MOVED:
             moved = moved_depths(latest, bits, blocks_of(network), limits, budget.work * _MOVES_A_RUN)

@@ -26,6 +26,7 @@ from penstock.compiler.simulator import (
     Simulator,
 )
 from penstock.dse.fifo import Effort, periodic_depths, shrink, size_fifos, total_bits
+from penstock.dse.fifo import size as sizing
 from penstock.dse.fifo.known_failures import KnownFailures
 from penstock.dse.fifo.measure import MeasuredDepths, MeasureDepths, SimulatedRuns
 from penstock.dse.fifo.single_slots import with_single_slots
@@ -107,6 +108,22 @@ def test_a_tolerance_saves_bits_and_keeps_its_word():
     assert loose.bits < exact.bits
     assert exact.latency == exact.unbounded_latency
     assert loose.unbounded_latency <= loose.latency <= 1.2 * loose.unbounded_latency
+
+
+def test_with_a_tolerance_the_schedule_without_is_tried_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One in which everything comes later may turn out to be too late where memory is shared."""
+    tried, latest = list[tuple[int, ...]](), sizing.latest_schedule
+
+    def noted(network: Network, rules: Rules, ends: tuple[int, ...]):
+        tried.append(ends)
+        return None if len(tried) == 1 else latest(network, rules, ends)
+
+    network = attention(2)
+    exact = size_fifos(network, VITIS, least=1, simulations=0)
+    monkeypatch.setattr(sizing, "latest_schedule", noted)
+    assert size_fifos(network, VITIS, least=1, simulations=0, tolerance=0.2).bits <= exact.bits
+    first, then = tried
+    assert first == (int(then[0] * 1.2),)
 
 
 def test_frames_in_a_row_keep_their_distance():
