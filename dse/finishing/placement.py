@@ -98,6 +98,7 @@ def place(
     besides = placement_graph(network, platform, library, uses, names).pinned(dict(design.dies) if design else {})
     if divide and len(site.dies) > 1 and not (design is not None and design.dies):
         _check_near(division(besides, site, memories).excess, site)
+    built: Mapping[str, MemoryUse] = {}
     try:
         placed, built = _divided(graph, besides, memories, site, limits)
     except PenstockError as error:
@@ -105,7 +106,7 @@ def place(
             raise
         undivided, site = error.one_line(), Site(platform.name, {WHOLE_CHIP: limits}, ())
         things = tuple(replace(t, die=None) for t in graph.things)
-        placed, built = partition(replace(graph, things=things), site), {}
+        placed = partition(replace(graph, things=things), site)
     uses |= built
     kinds |= {name: use.kind for name, use in built.items()}
     if limits != platform.limits:
