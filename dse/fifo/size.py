@@ -105,9 +105,8 @@ def size_fifos(
         allowed = (allowed[0], *(end * _MUCH_LATER for end in allowed[1:]))
     measure.allowed = allowed
     likely: list[tuple[Mapping[str, int] | None, Mapping[str, int]]] = [(depths, top) for depths in (*planned, start)]
-    for ends in dict.fromkeys(
-        (allowed, free.ends) if tolerance else (allowed,)
-    ):  # later ones may be found to be too late
+    ways = (allowed, free.ends) if tolerance else (allowed,)  # later ones may turn out to be too late
+    for ends in dict.fromkeys(ways):
         if (latest := latest_schedule(network, rules, ends)) is None:
             continue
         likely.append((latest.depths, top))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from math import inf
 
@@ -23,9 +24,9 @@ from penstock.dse.search.held import held
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess
-from penstock.dse.search.shared import SharedLooks, shared
+from penstock.dse.search.shared import in_turn, shared
 from penstock.dse.search.turned import AS_NEEDED, FOR_LESS, less_turned
-from penstock.dse.search.worth import ANY, rank_of
+from penstock.dse.search.worth import ANY, foretell, rank_of
 from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import BUILT, BURST, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE
 from penstock.dse.space.grouping import BUDGET, FUSED, GREEDY
@@ -244,11 +245,13 @@ def _relatives(
     plain = {name: 100 if name.startswith(f"{FAVOUR}.") else value for name, value in best.items()}
     ways = dict.fromkeys(tuple({**way, **change}.items()) for way in (best, plain) for change in changes)
     states = [dict(way) for way in ways if dict(way) != best]
-    looks, below = SharedLooks(evaluator, second), ANY if near is None else (0.0, near.values[0], inf)
-    looks.foresee(states, best, below)
-    found = [looks.look(state, below) for state in states]
+    look = partial(foretell, below=ANY if near is None else (0.0, near.values[0], inf))
+    ways = ((state, None) for state in states)
+    looks = in_turn(evaluator, second, ways, best, look, partial(look, evaluator))
+    found = [said.found for _, said in looks if said.found is not None and said.found.feasible]
     kinds: dict[Hashable, Evaluation] = {}
-    for one in sorted((one for one in found if one is not None and one.feasible), key=lambda one: one.values):
+    for one in sorted(found, key=lambda one: one.values):
+        evaluator.is_told(one)
         kinds.setdefault(evaluator.meaning(one.design), one)
     return list(kinds.values())
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from math import inf
 
 from penstock.compiler.analysis.graph import TensorOp
@@ -20,9 +22,10 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.waiting import Held, converters_of, held_as_modelled, held_as_needed
 from penstock.dse.lanes.neighbours import alike, follow, leader_of
-from penstock.dse.search.close_looks import CloseLooks
+from penstock.dse.search.close_looks import held_in, look_closely
 from penstock.dse.search.dies import NEARLY, DiesHold
 from penstock.dse.search.second import SecondProcess
+from penstock.dse.search.shared import in_turn
 from penstock.dse.search.worth import State
 from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, WALK, outer_of
 from penstock.dse.space.tiling import Choices, Params, TilingSpace, Value
@@ -85,34 +88,38 @@ def less_turned(
     """What holds notably less between kernels or is faster, is as good, and stands on the dies if `best` does; or else
     `best`. It ends when no more than `enough` bits are held."""
     now = settled = best
-    looks = CloseLooks(evaluator, dies, second, counting.held)
-    held, least, most = sum(looks.held(best).values()), best.values[0], max(0.0, dies.excess(best))
+    waits, most = held_in(evaluator, best, counting.held), max(0.0, dies.excess(best))
+    held, least = sum(waits.values()), best.values[0]
     if held <= enough:
         return best
     looked, last = {evaluator.means(best.params)}, 0
     tried, in_vain = set[Way](), 0  # what is no better mostly is not with other kernels changed either
     while True:
-        found, below = None, (0.0, least * counting.slower, inf)
+        found = None
+        look = partial(look_closely, below=(0.0, least * counting.slower, inf), most=most, held=counting.held)
         ways = (
-            one for one in other_ways(evaluator, choices, now, looks.held(now))
-            if one[0] not in tried and (not counting.trades or (one[0].with_alike and one[0].name.startswith(WALK)))
+            (state, way) for way, state in other_ways(evaluator, choices, now, waits)
+            if way not in tried and (not counting.trades or (way.with_alike and way.name.startswith(WALK)))
         )  # fmt: skip
-        for way, state, means in looks.in_turn(_unlike(evaluator, ways, looked), now.params, below, most):
-            if len(looked) > min(counting.most_looks, last + counting.most_fruitless):
-                return settled
+        left = min(counting.most_looks, last + counting.most_fruitless) + 1 - len(looked)
+        new, here = islice(_unlike(evaluator, ways, looked), max(left, 0)), partial(look, evaluator, dies=dies)
+        for (way, means), seen in in_turn(evaluator, second, new, now.params, look, here):
             looked.add(means)
             tried.add(way)
-            other = looks.look(state, below)
+            other, excess, waiting = seen.found, seen.excess, seen.held
             if other is None or not other.feasible:
                 continue
-            if _is_faster(other, now) and most < dies.excess(other) <= NEARLY and in_vain < _MOST_EASED:
+            evaluator.is_told(other)
+            dies.is_told(other, excess)
+            if _is_faster(other, now) and most < excess <= NEARLY and in_vain < _MOST_EASED:
                 smaller = dies.eased(other, choices, rewalked=in_vain < _MOST_REWALKED)
-                other, in_vain = smaller or other, in_vain + (smaller is None)
-            if dies.excess(other) > most:
+                in_vain += smaller is None
+                if smaller is not None and dies.excess(smaller) <= most:
+                    other, waiting = smaller, held_in(evaluator, smaller, counting.held)
+            if waiting is None:
                 continue
-            fewer = sum(looks.held(other).values())
-            if _is_faster(other, now) or fewer <= held * counting.fewer:
-                found, held = other, fewer
+            if _is_faster(other, now) or sum(waiting.values()) <= held * counting.fewer:
+                found, waits, held = other, waiting, sum(waiting.values())
                 break
         if found is None:
             return settled
@@ -126,14 +133,14 @@ def less_turned(
 
 
 def _unlike(
-    evaluator: Evaluator, ways: Iterable[tuple[Way, State]], looked: Collection[Hashable]
-) -> Iterator[tuple[Way, State, Hashable]]:
+    evaluator: Evaluator, ways: Iterable[tuple[State, Way]], looked: Collection[Hashable]
+) -> Iterator[tuple[State, tuple[Way, Hashable]]]:
     """Those that mean something else than all that were `looked` at and before: few lanes are mostly some more."""
     before = set(looked)
-    for way, state in ways:
+    for state, way in ways:
         if (means := evaluator.means(state)) not in before:
             before.add(means)
-            yield way, state, means
+            yield state, (way, means)
 
 
 def _is_faster(one: Evaluation, now: Evaluation) -> bool:
