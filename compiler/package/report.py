@@ -281,6 +281,7 @@ class ExplorationReport(Record):
     correction: str = Field(default="", description="what the weaker rung's figures were corrected by, to be promoted")
     profiles: ProfileUse | None = None
     sizing: str = Field(default="", description="what FIFO sizing left undone, where its budget ended first")
+    for_one: str = Field(default="", description="what FIFOs would hold for inputs that follow, and do not")
     equalisation: EqualisationInfo | None = Field(default=None, description="null: no FIFO costs time")
     left_out: tuple[LeftOut, ...] = Field(default=(), description="explanations that could not be made, and why")
 

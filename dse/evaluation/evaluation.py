@@ -57,6 +57,8 @@ class Evaluation:
     evidence: Evidence = "modelled"
     sizing_note: str = ""
     """What sizing its FIFOs left undone, where its budget ended first."""
+    for_one_note: str = ""
+    """What its FIFOs would hold for the sake of inputs that follow, where they hold what one needs instead."""
     equalised: Equalised | None = None
     """What its equalisation came to, where its FIFOs were sized for another than the normal one."""
     assumed: bool = False

@@ -122,7 +122,7 @@ def for_one_input(evaluator: Evaluator, found: Evaluation, sized: Callable[[], E
         f"FIFOs between kernels hold the {less:,} bits that one input needs; with {held:,} the next ones may follow "
         "sooner: ask for throughput if they are to"
     )
-    return replace(other, sizing_note="; ".join(note for note in (said, other.sizing_note) if note))
+    return replace(other, for_one_note=said)
 
 
 def _much(evaluator: Evaluator) -> float:

@@ -93,8 +93,9 @@ def compile(
                     line=stages.note, second=second,
                 )  # fmt: skip
                 finished, synthesis = choice.finished, choice.synthesis
-                if finished.evaluation.sizing_note:
-                    stages.say(finished.evaluation.sizing_note)
+                for note in (finished.evaluation.for_one_note, finished.evaluation.sizing_note):
+                    if note:
+                        stages.say(note)
             else:
                 if given.current() is not given:
                     stages.say("the record was changed: FIFO depths, dies and memories are found anew")

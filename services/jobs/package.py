@@ -177,6 +177,7 @@ def make_report(
                 if exploration and exploration.sizing
                 else []
             ),
+            *([f"{exploration.for_one}."] if exploration and exploration.for_one else []),
             *([f"FIFOs: {exploration.equalisation.sentence}."] if exploration and exploration.equalisation else []),
         ),
     )

@@ -178,6 +178,7 @@ def search_section(
         chosen_by=choice.evidence,
         hypervolume=front_share(complete),
         sizing=choice.finished.evaluation.sizing_note,
+        for_one=choice.finished.evaluation.for_one_note,
         equalisation=equalisation_info(choice.finished),
     )
 

@@ -122,7 +122,7 @@ def test_what_holds_much_holds_what_one_input_needs(
     monkeypatch.setattr(finishing, "much_between", lambda graph: 6.0 * BLOCK_BITS)
     done = finish(evaluator, evaluation)
     assert asked == ([False, True] if goal == "latency" and bits[0] > 6 else [False])
-    assert ("one input needs" in done.evaluation.sizing_note) == less
+    assert ("one input needs" in done.evaluation.for_one_note) == less
     network = evaluator.assembler.network(done.design)
     free = simulate_design(network, evaluator.platform, evaluator.clock_mhz, frames=4, bounded=False).frame_ends
     ends = simulate_design(network, evaluator.platform, evaluator.clock_mhz, frames=4).frame_ends
