@@ -91,6 +91,8 @@ def explore(
     console.print(
         f"chosen: trial {choice.trial}, {figures.latency:,} cycles{interval} [{figures.evidence}]{beside}", markup=False
     )
+    if exploration.for_one:
+        console.print(exploration.for_one, markup=False)
     if exploration.equalisation:
         console.print(exploration.equalisation.sentence, markup=False)
     if exploration.stopped:
