@@ -5,9 +5,10 @@ The limits of the chip know no dies, and the fastest design fills the chip: with
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from math import inf
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
@@ -16,6 +17,8 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.neighbours import alike
 from penstock.dse.memory import stored_items
 from penstock.dse.partition import divide, large_memories, placement_graph, site_of
+from penstock.dse.search.second import SecondProcess
+from penstock.dse.search.shared import in_turn
 from penstock.dse.space.external import PREFETCH
 from penstock.dse.space.fitted import FAVOUR, SHARE, WALK
 from penstock.dse.space.tiling import Choices, Params
@@ -32,6 +35,7 @@ class DiesHold:
     """The dies of an evaluator's platform; each design is divided once."""
 
     evaluator: Evaluator
+    second: SecondProcess | None = None
     _excess: dict[Hashable, float] = field(default_factory=dict[Hashable, float], compare=False)
 
     def excess(self, one: Evaluation) -> float:
@@ -43,6 +47,7 @@ class DiesHold:
 
     def is_told(self, one: Evaluation, excess: float) -> None:
         """What another process found."""
+        self.evaluator.is_told(one)
         self._excess.setdefault(self.evaluator.meaning(one.design), excess)
 
     def eased(self, best: Evaluation, choices: Choices, *, rewalked: bool = True) -> Evaluation | None:
@@ -55,27 +60,27 @@ class DiesHold:
         found, most = best, best.values[0] * _LITTLE_SLOWER
         for _ in range(_ROUNDS):
             before = found
-            found = self._with_less(found, self._less(found.params, choices), most)
+            found = self._with_less(found, list(self._less(found.params, choices)), most)
             if rewalked and 0 < self.excess(found) <= _ALMOST:
-                found = self._with_less(found, self._walked(choices), most)
+                found = self._with_less(found, list(self._walked(choices)), most)
             if found is before or self.excess(found) <= 0:
                 break
         return found if self.excess(found) <= 0 else None
 
-    def _with_less(self, found: Evaluation, ways: Iterable[Params], most: float) -> Evaluation:
+    def _with_less(self, found: Evaluation, ways: Sequence[Params], most: float) -> Evaluation:
         """What exceeds limits of dies by less, one way after the other, and takes no longer than that."""
-        for way in ways:
-            if self.excess(found) <= 0:
+        look = partial(_no_slower, most=most)
+        here = partial(look, self.evaluator, dies=self)
+        while ways and self.excess(found) > 0:
+            base = found.params
+            states = (({**base, **way}, n) for n, way in enumerate(ways, 1))
+            for tried, (other, excess) in in_turn(self.evaluator, self.second, states, base, look, here):
+                if other is not None and excess < self.excess(found):
+                    self.is_told(other, excess)
+                    found, ways = other, ways[tried:]
+                    break
+            else:
                 break
-            params = {**found.params, **way}
-            try:
-                if self.evaluator.outlook(params).values[0] > most:
-                    continue
-                other = self.evaluator.assume(params)
-            except PenstockError:  # it cannot be laid out
-                continue
-            if other.feasible and other.values[0] <= most and self.excess(other) < self.excess(found):
-                found = other
         return found
 
     def _walked(self, choices: Choices) -> Iterator[Params]:
@@ -109,3 +114,18 @@ class DiesHold:
         apart = [ways[0].name for one in memories for ways in one.ways]
         graph = placement_graph(network, platform, library, usual, apart)
         return divide(graph, site_of(platform), memories).excess
+
+
+def _no_slower(
+    evaluator: Evaluator, params: Params, *, most: float, dies: DiesHold | None = None
+) -> tuple[Evaluation | None, float]:
+    """A setting that takes no longer than that, and by which part dies are exceeded."""
+    try:
+        if evaluator.outlook(params).values[0] > most:
+            return None, inf
+        one = evaluator.assume(params)
+    except PenstockError:  # it cannot be laid out
+        return None, inf
+    if not one.feasible or one.values[0] > most:
+        return None, inf
+    return one, (dies or DiesHold(evaluator)).excess(one)

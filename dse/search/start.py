@@ -113,7 +113,7 @@ def starting_settings(
         best = dict(found.best.params)
         smaller, more = _smaller(evaluator, best, choices)
         fastest = min([best, *smaller[:1]], key=lambda one: rank_of(evaluator.assume(one)))
-        dies = DiesHold(evaluator)
+        dies = DiesHold(evaluator, second)
         divisible = _divisible(evaluator, fastest, choices, dies, second)
         turned = _turned_less(evaluator, (divisible or [fastest])[0], choices, dies, second)
         otherwise = waiting_otherwise(found.timed, found.best) if evaluator.goal.weighs_frames else []

@@ -109,7 +109,6 @@ def less_turned(
             other, excess, waiting = seen.found, seen.excess, seen.held
             if other is None or not other.feasible:
                 continue
-            evaluator.is_told(other)
             dies.is_told(other, excess)
             if _is_faster(other, now) and most < excess <= NEARLY and in_vain < _MOST_EASED:
                 smaller = dies.eased(other, choices, rewalked=in_vain < _MOST_REWALKED)
