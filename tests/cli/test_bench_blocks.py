@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from xml.etree import ElementTree
-
 from benchmarks import blocks_page as page
 from benchmarks.blocks import BlockCase, cases
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.cli.written_pages import kept_run
 
 
 def test_the_page_is_what_the_command_writes_of_the_kept_run() -> None:
-    run = page.WRITTEN.read()
-    written = page.files(run)
-    for path, text in written.items():
-        assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: python -m benchmarks.blocks_page"
-        if path.suffix == ".svg":
-            ElementTree.fromstring(text)
-    assert {path.name for path in (ROOT / "docs").glob("blocks*")} == {path.name for path in written}
+    run = kept_run(page.WRITTEN, "blocks", "benchmarks.blocks_page")
     assert [BlockCase(row["block"], row["mode"], row["tokens"]) for row in run["rows"]] == cases()
 
 

@@ -12,8 +12,7 @@ import pytest
 from benchmarks.hida import bench, lenet, page, sweep
 from benchmarks.hida.curves import curves
 from benchmarks.registry import Value
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.cli.written_pages import kept_run
 
 
 def test_every_factor_with_every_tile_and_every_group() -> None:
@@ -56,13 +55,7 @@ def test_curves_say_every_point_and_leave_out_what_has_no_place() -> None:
 
 
 def test_the_page_is_what_the_command_writes_of_the_kept_run() -> None:
-    run = page.WRITTEN.read()
-    written = page.files(run)
-    for path, text in written.items():
-        assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: python -m benchmarks.hida"
-        if path.suffix == ".svg":
-            ElementTree.fromstring(text)
-    assert {path.name for path in (ROOT / "docs").glob("hida*")} == {path.name for path in written}
+    run = kept_run(page.WRITTEN, "hida", "benchmarks.hida")
     kept = {row["name"]: row for row in run["rows"]}
     assert list(kept) == [name for name in bench.makers() if name in kept]
     assert run["summary"] == bench.summary(kept)
