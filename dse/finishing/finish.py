@@ -17,8 +17,9 @@ from penstock.compiler.pipeline.lower import Lowered, lower
 from penstock.dse.evaluation.choosing import setting_of
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.evaluation.waiting import held_as_needed, held_as_sized, held_between, much_between
+from penstock.dse.evaluation.waiting import held_as_needed, held_between
 from penstock.dse.fifo import prefetched
+from penstock.dse.finishing.for_one import SizedAhead, for_one_input, held_by, is_less, much_held
 from penstock.dse.finishing.lengths import AtLengths, hold_at_lengths
 from penstock.dse.finishing.placement import NO_PLACE, Placement, place
 from penstock.dse.rungs import Bench, Ranked, nearly_as_good
@@ -27,9 +28,6 @@ from penstock.profiling.protocol import ProfilingError
 
 UNFIT = (*NO_PLACE, "length-unsupported")
 """Codes of errors that say that a design cannot be finished, where another one may."""
-_LESS, _BLOCK_BITS = 0.85, 18 * 1024
-"""What part of the bits in FIFOs may be left for a design that is a little slower; bits of a block RAM, to be saved at
-least: less is not worth any time."""
 Sizings = dict[str, Evaluation]
 """Settings with their FIFOs sized, for one evaluator and bench: what is asked for again is not simulated again."""
 
@@ -95,47 +93,21 @@ def _tightened(
     """With FIFOs that may cost as much time as the `bench` says, unless a limit says that there is none to lose; where
     they hold much, and nothing asks how soon inputs follow each other, with what one input needs."""
 
+    alone = not (keep or network is not None or evaluator.program.lengths)
+
     def sized(slack: float, one_input: bool = False) -> Evaluation:
         return evaluator.tightened(
             evaluation, keep=keep, network=network, simulations=bench.fifo_simulations, tolerance=slack / 100,
             one_input=one_input, progress=bench.line or _unheard,
         )  # fmt: skip
 
+    ahead = SizedAhead.begun(evaluator, evaluation, bench) if alone else None
     found, slack = sized(bench.fifo_slack), bench.fifo_slack
     if bench.fifo_slack and evaluation.feasible and not found.feasible:
-        found, slack = sized(0), 0
-    if keep or network is not None or evaluator.program.lengths:
+        found, slack, ahead = sized(0), 0, None
+    if not alone:
         return found
-    return for_one_input(evaluator, found, lambda: sized(slack, one_input=True))
-
-
-def for_one_input(evaluator: Evaluator, found: Evaluation, sized: Callable[[], Evaluation]) -> Evaluation:
-    """As it is `sized` for one input, where that holds less, if much is held and nothing asks for the next ones."""
-    goal, much = evaluator.goal, _much(evaluator)
-    if goal.weighs_frames or goal.sizes_for_one or much == inf or (held := _held_by(evaluator, found)) <= much:
-        return found
-    other = sized()
-    less = _held_by(evaluator, other)
-    if other.feasible < found.feasible or not _is_less(less, held):
-        return found
-    said = (
-        f"FIFOs between kernels hold the {less:,} bits that one input needs; with {held:,} the next ones may follow "
-        "sooner: --objective latency --objective throughput keeps that"
-    )
-    return replace(other, for_one_note=said)
-
-
-def _much(evaluator: Evaluator) -> float:
-    """Bits between kernels from which on less is worth some effort."""
-    return max(much_between(evaluator.space.graph), _BLOCK_BITS)
-
-
-def _held_by(evaluator: Evaluator, sized: Evaluation) -> int:
-    return sum(held_as_sized(evaluator, sized.design).values())
-
-
-def _is_less(less: int, held: int) -> bool:
-    return less <= min(_LESS * held, held - _BLOCK_BITS)
+    return for_one_input(evaluator, found, lambda: (ahead and ahead.said()) or sized(slack, one_input=True))
 
 
 def _placed(evaluator: Evaluator, design: Design, *, divide: bool) -> Placement:
@@ -247,10 +219,10 @@ def _leaner(
 
     What FIFOs need is told of one input before: that is off by half sometimes. One that cannot be finished is no error.
     """
-    near, much = nearly_as_good(taken, others), _much(evaluator)
+    near, much = nearly_as_good(taken, others), much_held(evaluator)
     if evaluator.goal.weighs_fifos or not near or much == inf:
         return None
-    held = _held_by(evaluator, done.evaluation)
+    held = held_by(evaluator, done.evaluation)
     if held <= much:
         return None
     for other in sorted(near, key=lambda one: held_between(evaluator, one.candidate, held_as_needed)):
@@ -261,8 +233,8 @@ def _leaner(
         except PenstockError:
             continue
         if isinstance(found, Finished):
-            less = _held_by(evaluator, found.evaluation)
-            if not _is_less(less, held):
+            less = held_by(evaluator, found.evaluation)
+            if not is_less(evaluator, less, held):
                 return None
             why = f"FIFOs between its kernels hold {held:,} bits, those of a design that is nearly as good {less:,}"
             return _Leaner(found, other, why)

@@ -25,7 +25,9 @@ class Elsewhere(Protocol):
     """Another process, which works out what it is asked with an evaluator of its own."""
 
     def work_for(self, evaluator: Evaluator, /) -> None: ...
-    def call(self, function: Callable[..., object], calls: Sequence[tuple[Any, ...]], /) -> range: ...
+    def call(
+        self, function: Callable[..., object], calls: Sequence[tuple[Any, ...]], /, *, first: bool = False
+    ) -> range: ...
     def awaited(self, number: int, seconds: float, /) -> object: ...
 
 
@@ -46,7 +48,7 @@ class Bench:
     limits: JobLimits = field(default_factory=JobLimits)
     """What one job of an HLS tool may use."""
     elsewhere: Elsewhere | None = None
-    """Simulates a design while this process simulates another one."""
+    """Simulates or sizes a design while this process does so with another one."""
     fifo_simulations: int = SIMULATIONS
     """What sizing the FIFOs of a chosen design may take."""
     fifo_slack: float = 0.0

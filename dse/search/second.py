@@ -81,10 +81,12 @@ class ForetoldOf:
 
 @dataclass(frozen=True)
 class AskedToCall:
-    """Call a module's function with the evaluator and each of these, instead of looking at settings. None is a rest."""
+    """Call a module's function with the evaluator and each of these, instead of what was asked before, or `first`, and
+    then go on with that. None is a rest."""
 
     function: Callable[..., object]
     calls: tuple[tuple[int, tuple[Any, ...]], ...]
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -175,16 +177,16 @@ class SecondProcess:
         self._receive()
         return self._said.get((self._jobs, key))
 
-    def call(self, function: Callable[..., object], calls: Sequence[tuple[Any, ...]]) -> range:
+    def call(self, function: Callable[..., object], calls: Sequence[tuple[Any, ...]], *, first: bool = False) -> range:
         """Work these out, in this order, with the evaluator before each. Numbers to ask for the answers by.
 
-        There are none where it is not at work yet, or no more.
+        With `first`, what it was asked before comes after them. There are none where it is not at work yet, or no more.
         """
         if not self._at_work():
             return range(0)
         numbers = range(self._calls, self._calls + len(calls))
         self._calls += len(calls)
-        self._send(AskedToCall(function, tuple(zip(numbers, calls, strict=True))))
+        self._send(AskedToCall(function, tuple(zip(numbers, calls, strict=True)), first))
         return numbers
 
     def answer(self, number: int) -> object:

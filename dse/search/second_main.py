@@ -1,4 +1,4 @@
-"""The second process of a search (`second.py`): it does what it was asked for last.
+"""The second process of a search (`second.py`): it does what it was asked for last, and goes on with what that left.
 
     python -P -m penstock.dse.search.second_main CONNECTION PARENT
 
@@ -38,26 +38,28 @@ def _serve(connection: Connection) -> None:
 
     connection.send_bytes(packed(None))  # its modules are there
     evaluator: Evaluator | None = None
-    asked: AskedAbout | AskedNext | AskedToCall | None = None
-    left = deque[int]()
+    left: list[tuple[AskedNext | AskedToCall, deque[int]]] = []  # what is done first is the last
     with seldom_collected():
         while True:
             while evaluator is None or not left or connection.poll():
-                asked = unpacked(connection.recv_bytes())
+                asked: AskedAbout | AskedNext | AskedToCall = unpacked(connection.recv_bytes())
                 if isinstance(asked, AskedAbout):
-                    evaluator, left = asked.evaluator(), deque[int]()
-                elif isinstance(asked, AskedNext):
-                    left = deque(range(len(asked.changes)))
-                elif asked is not None:
-                    left = deque(range(len(asked.calls)))
-            place = left.popleft()
-            if isinstance(asked, AskedNext):
-                number, changed = asked.changes[place]
-                said = foretell(evaluator, {**asked.base, **changed}, asked.below)
-                connection.send_bytes(packed(ForetoldOf(asked.number, number, said)))
-            elif isinstance(asked, AskedToCall):
-                call, arguments = asked.calls[place]
-                connection.send_bytes(packed(AnswerTo(call, asked.function(evaluator, *arguments))))
+                    evaluator, left = asked.evaluator(), []
+                    continue
+                before = left if isinstance(asked, AskedToCall) and asked.first else []
+                places = len(asked.changes if isinstance(asked, AskedNext) else asked.calls)
+                left = [*before, (asked, deque(range(places)))] if places else before
+            now, places_left = left[-1]
+            place = places_left.popleft()
+            if not places_left:
+                left.pop()
+            if isinstance(now, AskedNext):
+                number, changed = now.changes[place]
+                said = foretell(evaluator, {**now.base, **changed}, now.below)
+                connection.send_bytes(packed(ForetoldOf(now.number, number, said)))
+            else:
+                call, arguments = now.calls[place]
+                connection.send_bytes(packed(AnswerTo(call, now.function(evaluator, *arguments))))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.shared import in_turn, shared
-from penstock.dse.search.turned import AS_NEEDED, FOR_LESS, less_turned
+from penstock.dse.search.turned import AS_NEEDED, FOR_LESS, TRADED, less_turned
 from penstock.dse.search.worth import ANY, foretell, rank_of
 from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import BUILT, BURST, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE
@@ -49,6 +49,8 @@ _MOST_PLACED = 12
 _MOST_WAITING_OTHERWISE = 2
 _AS_FAST = 1.02
 """By the model: it says less of where inputs that follow each other wait than a simulation does."""
+_AIM = 0.9
+"""Of what is much, where more is needed: once FIFOs are sized they mostly hold a little more than what is needed."""
 _FEWER_OF = {SHARE: 3, STRIPES: 2, PREFETCH: 1}
 """How many smaller values of a parameter these take."""
 
@@ -187,8 +189,8 @@ def _turned_less(
     settings = [] if other is found else [dict(other.params)]
     much = much_between(evaluator.space.graph)
     if needs_more_than(much, evaluator, other):
-        for counting in (FOR_LESS, AS_NEEDED):
-            before, other = other, less_turned(evaluator, choices, other, dies, second, counting, enough=much)
+        for counting in (FOR_LESS, AS_NEEDED, TRADED):
+            before, other = other, less_turned(evaluator, choices, other, dies, second, counting, enough=_AIM * much)
             settings = settings if other is before else [dict(other.params), *settings]
     return settings
 

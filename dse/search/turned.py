@@ -55,14 +55,18 @@ class Counting:
     fewer: float = 0.98
     """What part of the bits may be left."""
     trades: bool = False
-    """Only kernels that are alike walk otherwise together, and what is slower by no more than that is taken as well."""
+    """What is slower by no more than that is taken as well."""
+    alike: bool = False
+    """Only kernels that are alike walk otherwise, together."""
 
 
 AS_MODELLED = Counting(held_as_modelled, 256, 96)
+FOR_LESS = Counting(held_as_needed, 24, 24, slower=1.02, fewer=0.85, trades=True, alike=True)
+"""By the model: what it says of designs that wait otherwise is off by a percent or two, so a simulation decides. What
+FIFOs need takes several looks to say."""
 AS_NEEDED = Counting(held_as_needed, 48, 24)
-"""Takes several times as long as a look."""
-FOR_LESS = Counting(held_as_needed, 24, 24, slower=1.02, fewer=0.85, trades=True)
-"""By the model: what it says of designs that wait otherwise is off by a percent or two, so a simulation decides."""
+TRADED = Counting(held_as_needed, 128, 80, slower=1.01, fewer=0.97, trades=True)
+"""All ways around the largest channels are about eighty. Of smaller gains those that come first lead nowhere."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ def less_turned(
         look = partial(look_closely, below=(0.0, least * counting.slower, inf), most=most, held=counting.held)
         ways = (
             (state, way) for way, state in other_ways(evaluator, choices, now, waits)
-            if way not in tried and (not counting.trades or (way.with_alike and way.name.startswith(WALK)))
+            if way not in tried and (not counting.alike or (way.with_alike and way.name.startswith(WALK)))
         )  # fmt: skip
         left = min(counting.most_looks, last + counting.most_fruitless) + 1 - len(looked)
         new, here = islice(_unlike(evaluator, ways, looked), max(left, 0)), partial(look, evaluator, dies=dies)

@@ -218,6 +218,19 @@ def test_at_rest_it_does_nothing_more(watched: Watched, second: SecondProcess) -
     assert second.said(len(watched.params) - 1) is None
 
 
+def test_what_it_is_to_do_first_costs_nothing_that_it_was_asked_before(watched: Watched, second: SecondProcess) -> None:
+    here = evaluator()
+    descend(here)
+    at_work(second, evaluator())
+    before = second.call(look_at, [(params,) for params in watched.params])
+    [number] = second.call(look_at, [(watched.params[0],)], first=True)
+    wait_until(lambda: second.answer(number) is not None)
+    assert second.answer(before[-1]) is None
+    wait_until(lambda: second.answer(before[-1]) is not None)
+    said = [second.answer(one) for one in before]
+    assert said == [look_at(here, params) for params in watched.params]
+
+
 @pytest.mark.parametrize("batches", [0, 2])
 def test_one_that_dies_costs_no_result(
     watched: Watched, second: SecondProcess, monkeypatch: pytest.MonkeyPatch, batches: int

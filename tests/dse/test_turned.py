@@ -234,7 +234,7 @@ def test_for_less_only_they_change_until_it_is_enough(
         return foretold(evaluator, params, below)
 
     monkeypatch.setattr(close_looks, "foretell", told)
-    counting, counts = Counting(held_by_both, 24, 24, slower=1.5, fewer=0.7, trades=True), list[int]()
+    counting, counts = Counting(held_by_both, 24, 24, 1.5, 0.7, trades=True, alike=True), list[int]()
     together = sum(held_by_both(evaluator, best, evaluator.assembler.network(best.design)).values())
     for enough in (0, 1.5 * together):
         looked.clear()
@@ -245,6 +245,17 @@ def test_for_less_only_they_change_until_it_is_enough(
         assert {n for params in looked for n in params if params[n] != apart.params[n]} <= {QUERIES, KEYS, VALUES}
         counts.append(len(looked))
     assert counts[0] > counts[1]
+
+
+@pytest.mark.parametrize("trades", [False, True])
+def test_for_less_a_little_time_is_given_by_any_kernel(evaluator: Evaluator, best: Evaluation, trades: bool) -> None:
+    def held_by_slower(_: Evaluator, one: Evaluation, network: TaskNetwork) -> dict[str, int]:
+        bits = 1 if one.values[0] > best.values[0] else 2
+        return {name: bits for name in network.channels if name.startswith("attn_mm_2__")}
+
+    counting = Counting(held_by_slower, 32, 32, slower=1.5, fewer=0.7, trades=trades)
+    found = less_turned(evaluator, evaluator.space.choices, best, DiesHold(evaluator), counting=counting)
+    assert (found.values[0] > best.values[0]) is trades
 
 
 def test_what_fifos_need_is_told_nearly_as_sizing_finds_it(evaluator: Evaluator, found: Evaluation) -> None:

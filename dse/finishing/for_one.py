@@ -1,0 +1,90 @@
+"""FIFOs that hold what one input needs, where with those of the next ones they would hold much between kernels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf
+
+from penstock.compiler.errors import PenstockError
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.waiting import held_as_sized, much_between, needs_more_than
+from penstock.dse.rungs import Bench
+from penstock.dse.rungs.rung import Elsewhere
+
+_LESS, _BLOCK_BITS = 0.85, 18 * 1024
+"""What part of much may be left where something is given for less; bits of a block RAM, which are to be saved then."""
+_LIKELY = 0.8
+"""Of what is much: who needs so much for one input mostly holds much."""
+
+
+def for_one_input(evaluator: Evaluator, found: Evaluation, sized: Callable[[], Evaluation]) -> Evaluation:
+    """As it is `sized` for one input, where that holds less, if much is held and nothing asks for the next ones."""
+    if not _may_be_for_one(evaluator) or (held := held_by(evaluator, found)) <= much_held(evaluator):
+        return found
+    other = sized()
+    less = held_by(evaluator, other)
+    if other.feasible < found.feasible or not is_less(evaluator, less, held):
+        return found
+    said = (
+        f"FIFOs between kernels hold the {less:,} bits that one input needs; with {held:,} the next ones may follow "
+        "sooner: --objective latency --objective throughput keeps that"
+    )
+    return replace(other, for_one_note=said)
+
+
+def _may_be_for_one(evaluator: Evaluator) -> bool:
+    goal = evaluator.goal
+    return not (goal.weighs_frames or goal.sizes_for_one) and much_held(evaluator) < inf
+
+
+def much_held(evaluator: Evaluator) -> float:
+    """Bits between kernels from which on less is worth some effort."""
+    return max(much_between(evaluator.space.graph), _BLOCK_BITS)
+
+
+def held_by(evaluator: Evaluator, sized: Evaluation) -> int:
+    return sum(held_as_sized(evaluator, sized.design).values())
+
+
+def is_less(evaluator: Evaluator, less: int, held: int) -> bool:
+    """Whether it is worth a little time, or the pace of inputs, to hold that instead of what is much."""
+    return less <= max(min(_LESS * held, held - _BLOCK_BITS), much_held(evaluator))
+
+
+@dataclass(frozen=True)
+class SizedAhead:
+    """A design that another process sizes for one input, while this process sizes it for those that follow."""
+
+    other: Elsewhere
+    number: int
+    began: float
+
+    @staticmethod
+    def begun(evaluator: Evaluator, evaluation: Evaluation, bench: Bench) -> SizedAhead | None:
+        """None where that will not be wanted, or nobody does it."""
+        if bench.elsewhere is None or not _may_be_for_one(evaluator):
+            return None
+        bench.elsewhere.work_for(evaluator)
+        asked = (evaluation, bench.fifo_simulations, bench.fifo_slack / 100)
+        numbers = bench.elsewhere.call(sized_where_it_may_be_wanted, [asked], first=True)
+        return SizedAhead(bench.elsewhere, numbers[0], time.monotonic()) if numbers else None
+
+    def said(self) -> Evaluation | None:
+        """None where it is to be sized here. It waits as long as sizing for those that follow took."""
+        found = self.other.awaited(self.number, time.monotonic() - self.began)
+        return found if isinstance(found, Evaluation) else None
+
+
+def sized_where_it_may_be_wanted(
+    evaluator: Evaluator, evaluation: Evaluation, simulations: int, tolerance: float
+) -> Evaluation | str:
+    """For one input, or why not: whoever asked says it otherwise."""
+    try:
+        if not needs_more_than(_LIKELY * much_held(evaluator), evaluator, evaluation):
+            return "it will hold little"
+        return evaluator.tightened(evaluation, simulations=simulations, tolerance=tolerance, one_input=True)
+    except PenstockError as error:
+        return error.one_line()
