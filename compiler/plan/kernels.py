@@ -84,7 +84,9 @@ class KernelPlanner:
     def parts(self) -> list[Part]:
         members = self.frame.members
         if self.frame.rearranges:
-            self.orders = ValueOrders(self.design, self.graph, self.frame.nodes, self.tensors.grains)
+            self.orders = ValueOrders(
+                self.design, self.graph, self.frame.nodes, self.tensors.grains, computing=self.computing
+            )  # fmt: skip
         wanted = [self._wanted(node) for node in members]
         streamed: dict[SSAValue, Order] = {}
         for node, pairs in zip(members, wanted, strict=True):

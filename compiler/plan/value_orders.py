@@ -7,7 +7,7 @@ follows its first reader in the group; one that nothing but slices and concatena
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd, prod
 
@@ -21,6 +21,7 @@ from penstock.compiler.analysis.spatial import chained_dims, slides_before, slid
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.plan.parts import Computing
 from penstock.compiler.scalars.number_types import type_bits
 
 
@@ -44,6 +45,8 @@ class ValueOrders:
     made: dict[SSAValue, ITensorType] = field(default_factory=dict[SSAValue, ITensorType])
     taken: dict[SSAValue, ITensorType] = field(default_factory=dict[SSAValue, ITensorType])
     """In which order the first operation that reads a value takes it."""
+    computing: Mapping[str, Computing] | None = None
+    """By layer, where that is known: the orders are the same objects then."""
     _slid: dict[SSAValue, tuple[ITensorType, ITensorType]] = field(
         default_factory=dict[SSAValue, tuple[ITensorType, ITensorType]], repr=False
     )
@@ -52,11 +55,11 @@ class ValueOrders:
         own = {node.result for node in self.nodes}
         for operation in self.nodes:
             if isinstance(operation, TensorOp):
-                plan = loops_of(operation, self.design)
-                self.made[operation.result] = plan.itensor(operation.result_map, dtype_of(operation.result))
-                for value, indexing_map in zip(operation.op.inputs, operation.operand_maps, strict=True):
-                    if value not in self.taken and not self.graph.is_param(value):
-                        taken = self.taken[value] = plan.itensor(indexing_map, dtype_of(value))
+                made, operands = self._of(operation)
+                self.made[operation.result] = made
+                for value, taken in operands:
+                    if value not in self.taken:
+                        self.taken[value] = taken
                         if value not in own:
                             self.made[value] = taken
         for node in self.nodes:
@@ -71,6 +74,17 @@ class ValueOrders:
                     self.made[node.result] = self.slid(node)[1]
                 case TensorOp():
                     pass
+
+    def _of(self, operation: TensorOp) -> tuple[ITensorType, list[tuple[SSAValue, ITensorType]]]:
+        """In which order an operation makes its result, and takes what is no parameter."""
+        if self.computing is None:
+            plan = loops_of(operation, self.design)
+            operands = zip(operation.inputs, operation.operand_maps, strict=True)
+            made = plan.itensor(operation.result_map, dtype_of(operation.result))
+            return made, [(v, plan.itensor(m, dtype_of(v))) for v, m in operands if not self.graph.is_param(v)]
+        known = self.computing[operation.layer]
+        orders = zip(operation.inputs, known.operands, strict=True)
+        return known.result.kind, [(v, o.kind) for v, o in orders if o is not None and not self.graph.is_param(v)]
 
     def of(self, value: SSAValue) -> ITensorType:
         """The order that a value is made in; one that no operation reads comes word by word as it lies in memory."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from typing import Literal
 
 from penstock.compiler.analysis.banks import Access, Geometry, geometry_of
 from penstock.compiler.pieces import pieces_of
 from penstock.compiler.platforms import Family, Resources
-from penstock.compiler.schedule.library import MemoryRules, OperatorLibrary
+from penstock.compiler.schedule.library import FifoRules, MemoryRules, OperatorLibrary
 
 MemoryKind = Literal["registers", "lutram", "srl", "bram", "uram"]
 
@@ -163,13 +164,15 @@ def fifo_choices(library: OperatorLibrary, name: str, depth: int, bits: int, lan
     """Every way to build the FIFO of a channel, the usual one first: several FIFOs, where its tokens go in pieces."""
     element = bits // lanes
     pieces = pieces_of(lanes, element, library.fifo.widest_bits)
-    ways = _piece_choices(library, name, depth, pieces.lanes * element)
-    return tuple(replace(way, area=way.area * pieces.count, copies=pieces.count) for way in ways)
+    found: list[MemoryUse] = []
+    for way in _piece_choices(library.fifo, library.memory, depth, pieces.lanes * element):
+        found.append(MemoryUse(name, way.shape, way.kind, way.area * pieces.count, pieces.count))
+    return tuple(found)
 
 
-def _piece_choices(library: OperatorLibrary, name: str, depth: int, bits: int) -> tuple[MemoryUse, ...]:
-    """Every way to build one FIFO."""
-    rules = library.fifo
+@lru_cache(maxsize=1 << 14)
+def _piece_choices(rules: FifoRules, memory: MemoryRules, depth: int, bits: int) -> tuple[MemoryUse, ...]:
+    """Every way to build one FIFO, which has no name yet: a search asks for a thousand FIFOs a thousand times."""
     control = Resources(lut=rules.lut, ff=rules.ff)
     output = Resources(ff=bits)
     shifted: MemoryKind = "srl" if rules.register_depth else "lutram"  # ECP5's LUTs do not shift
@@ -179,14 +182,14 @@ def _piece_choices(library: OperatorLibrary, name: str, depth: int, bits: int) -
         ways["registers"] = Resources(ff=depth * bits, lut=mux)
     if depth <= _MOST_LUT_WORDS:
         ways[shifted] = output + Resources(lut=_shift_memory(depth, bits, rules.shift_words))
-    ways["bram"] = output + Resources(bram18=bram18_count(depth, bits, library.memory.bram_power_of_two_words))
+    ways["bram"] = output + Resources(bram18=bram18_count(depth, bits, memory.bram_power_of_two_words))
     ways["uram"] = output + Resources(uram=uram_count(depth, bits))
     usual: MemoryKind = "bram" if depth > rules.shift_max_depth else shifted
     usual = "registers" if depth <= rules.register_depth else usual
     order: list[MemoryKind] = sorted(ways, key=lambda kind: kind != usual)
-    if library.memory.own_modules:
+    if memory.own_modules:
         order = [usual]
-    return tuple([MemoryUse(name, MemoryShape(depth, bits), kind, control + ways[kind]) for kind in order])
+    return tuple([MemoryUse("", MemoryShape(depth, bits), kind, control + ways[kind]) for kind in order])
 
 
 def _lut_memory(words: int, bits: int, lut_words: int) -> int:

@@ -21,6 +21,8 @@ from penstock.dse.lanes.walks import KernelWalk
 
 OfLane = tuple[str, str, str]
 """A layer, what its adders are built of, and its multipliers."""
+OfLanes = tuple[str, str, tuple[int, ...]]
+"""A layer, what its multipliers are built of, and its lanes along each dim."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class KnownLanes:
     least: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
     changeable: dict[OfLane, list[Changeable]] = field(default_factory=dict[OfLane, list[Changeable]])
     bindings: dict[OfLane, dict[str, str]] = field(default_factory=dict[OfLane, dict[str, str]])
+    pairs: dict[OfLanes, Resources] = field(default_factory=dict[OfLanes, Resources])
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,11 @@ class LaneCosts:
         """All that lanes have in common, unrolled so."""
         if not (one := self.shared(op)).dsp:
             return one
-        found = shared_product(op, unroll)
-        return one * (prod(unroll) if found is None else found)
+        key = (op.layer, self.multipliers, tuple(unroll))
+        if key not in self.known.pairs:
+            found = shared_product(op, unroll)
+            self.known.pairs[key] = one * (prod(unroll) if found is None else found)
+        return self.known.pairs[key]
 
     def of_lane(self, op: TensorOp, adders: str) -> Resources:
         """The operators of one lane that are its own."""

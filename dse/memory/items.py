@@ -50,8 +50,7 @@ def stored_items(
             ways = fifo_choices(library, name, channel.depth, channel.bits, channel.lanes)
         else:
             ways = memory_choices(library, name, channel.shape, copies=channel.depth)
-        named = tuple(replace(w, name=name) for w in ways)
-        found.append(StoredItem(name, named, region(ends[name][1]), ends[name][1]))
+        found.append(StoredItem(name, ways, region(ends[name][1]), ends[name][1]))
     return tuple(found)
 
 
