@@ -112,7 +112,7 @@ class Design:
 
     def basis(self) -> str:
         """A hash of everything that depths, dies and memories follow from."""
-        document = self.to_json()
+        document = replace(self, fifo_depths={}, dies={}, memories={}).to_json()
         for name in ("fifo_depths", *_ALLOCATED):
             document.pop(name, None)
         return _digest(document)[:16]

@@ -56,6 +56,8 @@ def stored_items(
 
 def decided(items: Sequence[StoredItem], kinds: Mapping[str, str]) -> tuple[StoredItem, ...]:
     """The memories with only the choices that a design record leaves them."""
+    if not kinds:
+        return tuple(items)
     known = {item.name for item in items}
     if unknown := sorted(set(kinds) - known):
         raise PenstockError(
