@@ -28,6 +28,9 @@ NEARLY = 0.6
 _MOST_EASED, _ROUNDS, _LITTLE_SLOWER, _ALMOST = 12, 2, 1.05, 0.1
 """Kernels that are changed, how often all are tried, how many times as long a run may take with that, and by which part
 limits may be exceeded where other walks are worth a look."""
+_MOST_IN_VAIN, _MOST_REWALKED = 6, 2
+"""Of all that would be faster beside the best if the dies held it, how many are made smaller in vain, and how many of
+these with other walks too: one takes as long as ten looks, with walks as some hundreds."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class DiesHold:
     evaluator: Evaluator
     second: SecondProcess | None = None
     _excess: dict[Hashable, float] = field(default_factory=dict[Hashable, float], compare=False)
+    _in_vain: list[Evaluation] = field(default_factory=list[Evaluation], compare=False)
 
     def excess(self, one: Evaluation) -> float:
         """By which part limits of dies and links are exceeded, in the best division that is found."""
@@ -66,6 +70,15 @@ class DiesHold:
             if found is before or self.excess(found) <= 0:
                 break
         return found if self.excess(found) <= 0 else None
+
+    def eased_of_many(self, one: Evaluation, choices: Choices) -> Evaluation | None:
+        """The same of any that would be faster, until too many were in vain: a search has one such allowance."""
+        if len(self._in_vain) >= _MOST_IN_VAIN:
+            return None
+        found = self.eased(one, choices, rewalked=len(self._in_vain) < _MOST_REWALKED)
+        if found is None:
+            self._in_vain.append(one)
+        return found
 
     def _with_less(self, found: Evaluation, ways: Sequence[Params], most: float) -> Evaluation:
         """What exceeds limits of dies by less, one way after the other, and takes no longer than that."""

@@ -35,9 +35,6 @@ from penstock.profiling.prefetch import computes
 _LARGEST, _WAYS, _FASTER = 8, 8, 0.998
 """Channels that have their kernels changed; ways of each parameter of such a kernel; what part of the time may be
 left."""
-_MOST_EASED, _MOST_REWALKED = 6, 2
-"""Of what would be faster if the dies held it, how many are made smaller in vain, and how many of these with other
-walks too: one takes as long as ten looks, with walks as a hundred."""
 _MUCH, _ANY = 0.25, 1 / 32
 """Of all bits, what FIFOs hold together, and one channel, for which kernels beside them are changed: windows of frames
 hold far more, and a look at a chip full of them takes half a second."""
@@ -97,7 +94,7 @@ def less_turned(
     if held <= enough:
         return best
     looked, last = {evaluator.means(best.params)}, 0
-    tried, in_vain = set[Way](), 0  # what is no better mostly is not with other kernels changed either
+    tried = set[Way]()  # what is no better mostly is not with other kernels changed either
     while True:
         found = None
         look = partial(look_closely, below=(0.0, least * counting.slower, inf), most=most, held=counting.held)
@@ -114,9 +111,8 @@ def less_turned(
             if other is None or not other.feasible:
                 continue
             dies.is_told(other, excess)
-            if _is_faster(other, now) and most < excess <= NEARLY and in_vain < _MOST_EASED:
-                smaller = dies.eased(other, choices, rewalked=in_vain < _MOST_REWALKED)
-                in_vain += smaller is None
+            if _is_faster(other, now) and most < excess <= NEARLY:
+                smaller = dies.eased_of_many(other, choices)
                 if smaller is not None and dies.excess(smaller) <= most:
                     other, waiting = smaller, held_in(evaluator, smaller, counting.held)
             if waiting is None:
