@@ -112,9 +112,8 @@ class Design:
 
     def basis(self) -> str:
         """A hash of everything that depths, dies and memories follow from."""
-        document = replace(self, fifo_depths={}, dies={}, memories={}).to_json()
-        for name in ("fifo_depths", *_ALLOCATED):
-            document.pop(name, None)
+        document = replace(self, fifo_depths={}, dies={}, memories={}, allocated_for="").to_json()
+        del document["fifo_depths"]
         return _digest(document)[:16]
 
     def to_json(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.waiting import held_as_needed, held_between
 from penstock.dse.fifo import prefetched
-from penstock.dse.finishing.for_one import SizedAhead, for_one_input, held_by, is_less, much_held
+from penstock.dse.finishing.for_one import for_one_input, held_by, is_less, much_held, sized_ahead
 from penstock.dse.finishing.lengths import AtLengths, hold_at_lengths
 from penstock.dse.finishing.placement import NO_PLACE, Placement, place
 from penstock.dse.rungs import Bench, Ranked, nearly_as_good
@@ -101,13 +101,18 @@ def _tightened(
             one_input=one_input, progress=bench.line or _unheard,
         )  # fmt: skip
 
-    ahead = SizedAhead.begun(evaluator, evaluation, bench) if alone else None
+    ahead = sized_ahead(evaluator, evaluation, bench) if alone else None
     found, slack = sized(bench.fifo_slack), bench.fifo_slack
     if bench.fifo_slack and evaluation.feasible and not found.feasible:
         found, slack, ahead = sized(0), 0, None
     if not alone:
         return found
-    return for_one_input(evaluator, found, lambda: (ahead and ahead.said()) or sized(slack, one_input=True))
+
+    def for_one() -> Evaluation:
+        said = None if ahead is None else ahead.answer()
+        return said if isinstance(said, Evaluation) else sized(slack, one_input=True)
+
+    return for_one_input(evaluator, found, for_one)
 
 
 def _placed(evaluator: Evaluator, design: Design, *, divide: bool) -> Placement:

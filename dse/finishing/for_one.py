@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 from penstock.compiler.errors import PenstockError
@@ -12,7 +11,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.waiting import held_as_sized, much_between, needs_more_than
 from penstock.dse.rungs import Bench
-from penstock.dse.rungs.rung import Elsewhere
+from penstock.dse.rungs.ahead import AskedElsewhere
 
 _LESS, _BLOCK_BITS = 0.85, 18 * 1024
 """What part of much may be left where something is given for less; bits of a block RAM, which are to be saved then."""
@@ -54,28 +53,15 @@ def is_less(evaluator: Evaluator, less: int, held: int) -> bool:
     return less <= max(min(_LESS * held, held - _BLOCK_BITS), much_held(evaluator))
 
 
-@dataclass(frozen=True)
-class SizedAhead:
-    """A design that another process sizes for one input, while this process sizes it for those that follow."""
+def sized_ahead(evaluator: Evaluator, evaluation: Evaluation, bench: Bench) -> AskedElsewhere | None:
+    """A design that another process sizes for one input, while this process sizes it for those that follow.
 
-    other: Elsewhere
-    number: int
-    began: float
-
-    @staticmethod
-    def begun(evaluator: Evaluator, evaluation: Evaluation, bench: Bench) -> SizedAhead | None:
-        """None where that will not be wanted, or nobody does it."""
-        if bench.elsewhere is None or not _may_be_for_one(evaluator):
-            return None
-        bench.elsewhere.work_for(evaluator)
-        asked = (evaluation, bench.fifo_simulations, bench.fifo_slack / 100)
-        numbers = bench.elsewhere.call(sized_where_it_may_be_wanted, [asked], first=True)
-        return SizedAhead(bench.elsewhere, numbers[0], time.monotonic()) if numbers else None
-
-    def said(self) -> Evaluation | None:
-        """None where it is to be sized here. It waits as long as sizing for those that follow took."""
-        found = self.other.awaited(self.number, time.monotonic() - self.began)
-        return found if isinstance(found, Evaluation) else None
+    None where that will not be wanted, or nobody does it.
+    """
+    if bench.elsewhere is None or not _may_be_for_one(evaluator):
+        return None
+    asked = (evaluation, bench.fifo_simulations, bench.fifo_slack / 100)
+    return AskedElsewhere.of(bench.elsewhere, evaluator, sized_where_it_may_be_wanted, asked, first=True)
 
 
 def sized_where_it_may_be_wanted(

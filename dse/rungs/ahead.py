@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import Evidence
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.rungs.kinds import simulated
-from penstock.dse.rungs.rung import Bench, Measured
+from penstock.dse.rungs.rung import Bench, Elsewhere, Measured
+
+
+@dataclass(frozen=True)
+class AskedElsewhere:
+    """What another process works out, while this one does what takes about as long."""
+
+    other: Elsewhere
+    number: int
+    began: float
+
+    @staticmethod
+    def of(
+        other: Elsewhere, evaluator: Evaluator, function: Callable[..., object], arguments: tuple[Any, ...],
+        *, first: bool = False,
+    ) -> AskedElsewhere | None:  # fmt: skip
+        """None where it is not at work."""
+        other.work_for(evaluator)
+        numbers = other.call(function, [arguments], first=first)
+        return AskedElsewhere(other, numbers[0], time.monotonic()) if numbers else None
+
+    def answer(self) -> object:
+        """None where there is none. It waits as long as this process was at work since: anew, it would take longer."""
+        return self.other.awaited(self.number, time.monotonic() - self.began)
 
 
 @dataclass(frozen=True)
@@ -22,30 +47,25 @@ class Simulated:
 
 
 class Ahead:
-    """Asked for one design at a time. What it has not said by then is found here: it changes no answer."""
+    """AskedElsewhere for one design at a time. What it has not said by then is found here: it changes no answer."""
 
     def __init__(self, evaluator: Evaluator, bench: Bench, evidence: Evidence) -> None:
+        self._evaluator = evaluator
         self._other = bench.elsewhere if evidence == "simulated" else None
-        self._asked: Evaluation | None = None
-        self._number, self._began = 0, 0.0
-        if self._other is not None:
-            self._other.work_for(evaluator)
+        self._candidate: Evaluation | None = None
+        self._asked: AskedElsewhere | None = None
 
     def begin(self, candidate: Evaluation | None) -> None:
         """This one will probably be wanted next."""
-        self._asked, self._began = None, time.monotonic()
+        self._candidate, self._asked = candidate, None
         if self._other is not None and candidate is not None:
-            for number in self._other.call(prove_and_simulate, [(candidate,)]):
-                self._asked, self._number = candidate, number
+            self._asked = AskedElsewhere.of(self._other, self._evaluator, prove_and_simulate, (candidate,))
 
     def said(self, candidate: Evaluation) -> Simulated | None:
-        """None where it is to be simulated here.
-
-        It waits as long as the simulation beside it took: anew, this one would take longer.
-        """
-        if self._other is None or candidate is not self._asked:
+        """None where it is to be simulated here."""
+        if self._asked is None or candidate is not self._candidate:
             return None
-        found = self._other.awaited(self._number, time.monotonic() - self._began)
+        found = self._asked.answer()
         return found if isinstance(found, Simulated) else None
 
 
