@@ -57,7 +57,7 @@ class Counting:
     """Only kernels that are alike walk otherwise, together."""
 
 
-AS_MODELLED = Counting(held_as_modelled, 256, 96)
+AS_MODELLED = Counting(held_as_modelled, 256, 64)
 FOR_LESS = Counting(held_as_needed, 24, 24, slower=1.02, fewer=0.85, trades=True, alike=True)
 """By the model: what it says of designs that wait otherwise is off by a percent or two, so a simulation decides. What
 FIFOs need takes several looks to say."""
