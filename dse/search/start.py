@@ -10,16 +10,15 @@ from math import inf
 
 from penstock.compiler.errors import PenstockError
 from penstock.dse.bounds.bound import GoalBounds, LowerBound
-from penstock.dse.evaluation.choosing import pareto_front
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.evaluation.hypervolume import most_first
 from penstock.dse.evaluation.waiting import much_between, needs_more_than
 from penstock.dse.finishing.placement import place
 from penstock.dse.search.descent import descend, rewalked
 from penstock.dse.search.dies import NEARLY, DiesHold
 from penstock.dse.search.effort import near_enough, usual_trials
 from penstock.dse.search.fill import LANES, fill, fits
+from penstock.dse.search.front import smaller
 from penstock.dse.search.held import held
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, sampler_kind
 from penstock.dse.search.samplers import within
@@ -28,7 +27,7 @@ from penstock.dse.search.shared import in_turn, shared
 from penstock.dse.search.turned import AS_NEEDED, FOR_LESS, TRADED, less_turned
 from penstock.dse.search.worth import ANY, foretell, rank_of
 from penstock.dse.space.external import PREFETCH, STRIPES
-from penstock.dse.space.fitted import BUILT, BURST, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE
+from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE
 from penstock.dse.space.grouping import BUDGET, FUSED, GREEDY
 from penstock.dse.space.tasks import MAPPING
 from penstock.dse.space.tiling import Choices, Params, Value
@@ -36,12 +35,6 @@ from penstock.dse.support.budgets import DEFAULT_GAP, QUICKLY_MODELLED
 
 TILE = "default_tile_size"
 _MOST_FILLED = 4
-_SMALLER = (70, 55, 40, 28, 20, 14, 10, 7, 5, 3, 2, 1)
-"""Percent of the limits at which the best walks are tried too: the other end of the Pareto front."""
-_SMALL = 10
-"""Percent of the limits up to which the simplest walks, around which there is least, may be smaller than the best."""
-_SMALLER_OF_MANY = (40, 14, 5)
-"""Of models of many kernels, whose designs take a second or two to model."""
 _MOST_REWALKED = 5
 """Relatives of the best of which other walks are tried where none of all finds a place."""
 _MOST_PLACED = 12
@@ -113,13 +106,13 @@ def starting_settings(
     modelled = 0
     if found is not None:
         best = dict(found.best.params)
-        smaller, more = _smaller(evaluator, best, choices)
-        fastest = min([best, *smaller[:1]], key=lambda one: rank_of(evaluator.assume(one)))
+        less, more = smaller(evaluator, best, choices)
+        fastest = min([best, *less[:1]], key=lambda one: rank_of(evaluator.assume(one)))
         dies = DiesHold(evaluator, second)
         divisible = _divisible(evaluator, fastest, choices, dies, second)
         turned = _turned_less(evaluator, (divisible or [fastest])[0], choices, dies, second)
         otherwise = waiting_otherwise(found.timed, found.best) if evaluator.goal.weighs_frames else []
-        settings += [fastest, *turned, *divisible, best, *otherwise, *smaller]
+        settings += [fastest, *turned, *divisible, best, *otherwise, *less]
         modelled = found.tried + more
     if set(choices["allocation"]) != {FITTED} and not (found is not None and _is_all(evaluator, found.best)):
         settings += [within(params, choices) for params in _guesses(evaluator)]
@@ -150,32 +143,6 @@ def _waits(params: Params) -> Hashable:
     """What says where tokens of several inputs wait."""
     said = (IN_TURN, STRIPES, f"{BURST}.", f"{COMPACT}.")
     return tuple(sorted((name, value) for name, value in params.items() if name.startswith(said)))
-
-
-def _smaller(evaluator: Evaluator, best: dict[str, Value], choices: Choices) -> tuple[list[dict[str, Value]], int]:
-    """The best walks at smaller shares of the limits: the other end of the front. And how many were modelled for it.
-
-    Of few kernels with every kind of adder, and where little may be used on the simplest walks too, as far as it is on
-    the front: the fastest is seldom built as the smallest. What adds most to the front comes first.
-    """
-    few = len(evaluator.space.graph.operations) <= QUICKLY_MODELLED
-    shares = [share for share in (_SMALLER if few else _SMALLER_OF_MANY) if share in choices[SHARE]]
-    plain = [{**best, SHARE: share} for share in shares if share < int(best[SHARE])]
-    built = [name for name in best if name.startswith(f"{BUILT}.") and name in choices]
-    kinds = dict.fromkeys(kind for name in built for kind in choices[name])
-    if not few or len(evaluator.goal.objectives) == 1 or len(kinds) < 2:
-        return plain, 0
-    others = [{name: kind for name in built if kind in choices[name]} for kind in kinds]
-    simple = within(evaluator.space.fitted_setting(), choices)
-    found = [
-        _assumed(evaluator, {**way, **other, SHARE: share})
-        for share in (int(best[SHARE]), *shares)
-        for way in ([best, simple] if share <= _SMALL else [best])
-        for other in ({}, *others)
-    ]
-    front = pareto_front([one for one in found if one is not None and one.feasible])
-    fastest = min([evaluator.assume(best), *front[:1]], key=rank_of)
-    return [dict(one.params) for one in (fastest, *most_first(front, fastest))], len(found)
 
 
 def _turned_less(
@@ -262,13 +229,6 @@ def _below(name: str, best: Params, choices: Choices) -> list[Value]:
     """The next smaller values of a parameter, the largest first; none of one that there is not."""
     smaller = [value for value in choices.get(name, ()) if int(value) < int(best[name])]
     return sorted(smaller, key=int, reverse=True)[: _FEWER_OF[name]]
-
-
-def _assumed(evaluator: Evaluator, params: Params) -> Evaluation | None:
-    try:
-        return evaluator.assume(params)
-    except PenstockError:  # its trial would say why
-        return None
 
 
 def _finds_a_place(evaluator: Evaluator, params: Params) -> bool:
