@@ -19,10 +19,11 @@ from penstock.compiler.platforms import RESOURCE_NAMES
 from penstock.dse.bounds.chains import Chains, after_value, chains_of
 from penstock.dse.bounds.lanes import FewestLanes, fewest_lanes, sizes_of
 from penstock.dse.bounds.loads import Loads
-from penstock.dse.bounds.needs import IndexCounts, Needs, needs_of, share_of
+from penstock.dse.bounds.needs import IndexCounts, Needs, needs_of, read_straight, share_of
 from penstock.dse.bounds.operators import LeastBody, Needed, body_of, weighed
 from penstock.dse.bounds.overlap import Overlap, Working
-from penstock.dse.bounds.whole import FAR, PARTS, Unrolled, WholeLanes, ways_of
+from penstock.dse.bounds.ways import LONG, PARTS, ways_of
+from penstock.dse.bounds.whole import FAR, NOT_FAR, ReadOperand, Unrolled, WholeLanes
 from penstock.dse.evaluation.energy import static_w
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.traffic import external_tensors, least_traffic_bits
@@ -33,6 +34,8 @@ _MOST_OVERLAPPING = 64
 """Kernels up to which what they wait for is worked out: each may wait for all others."""
 MOST_TOLD_APART = 16
 """Kernels up to which their ways to unroll are told apart."""
+_MOST_TOGETHER = 3
+"""And up to which it is told what they do together."""
 _SLACK = 1e-9
 """Sums of shares are floats: a design that takes all of a resource keeps to it."""
 
@@ -214,7 +217,19 @@ class GoalBounds:
         return ceil(found)
 
     def _whole(self, needs: Needs, least: float, overlap: Overlap) -> float:
-        """The same where kernels have whole lanes in every dim."""
+        """The same where kernels have whole lanes in every dim; of a few, results that are done together are waited for
+        together as well, which leaves more ways to tell apart."""
+
+        def shortest(least: float, far: float, *, together: bool) -> float:
+            unrolled = self._unrolled(needs, least * far, together=together)
+            return WholeLanes(unrolled, self.chains, needs, self.limits, overlap, least, least * far).shortest()
+
+        found = shortest(least, FAR, together=False)
+        if len(self.kernels) > _MOST_TOGETHER:
+            return found
+        return max(found, shortest(max(found, least), NOT_FAR, together=True))
+
+    def _unrolled(self, needs: Needs, longest: float, *, together: bool) -> list[Unrolled]:
         given, memory = self.evaluator.space.options.kernels, self.library.memory
         keeping = memory.load_latency + memory.store_latency
         parts: dict[str, list[IndexCounts]] = {one.layer: [] for one in self.kernels}
@@ -225,15 +240,20 @@ class GoalBounds:
         unrolled: list[Unrolled] = []
         for op, one in zip(self.graph.operations, self.kernels, strict=True):
             wanted, body = parts[op.layer], self.bodies[op.layer]
+            read = read_straight(op, self.graph) if together else {}
             if op.layer in given:
                 done = [int(one.lanes.iterations[0] * share_of(loops, op.trips)) for loops in wanted]
-                ways = np.array([[one.lanes.lanes[0], one.lanes.iterations[0], 0, *done]], np.int64)
+                row = [one.lanes.lanes[0], one.lanes.iterations[0], 0, *done, *(0 for _ in read), 1, LONG]
+                ways = np.array([row], np.int64)
             else:
-                most = (self._most_lanes(one), least * FAR)
-                ways = ways_of(op, self.sizes[op.layer], wanted, *most, body.again, keeping)
+                most, operands = (self._most_lanes(one), longest), [*read.values()] if together else None
+                ways = ways_of(op, self.sizes[op.layer], wanted, *most, body.again, keeping, operands)
             columns = {loops: PARTS + n for n, loops in enumerate(wanted)}
-            unrolled.append(Unrolled(op.layer, ways, columns, one.needed, body.added))
-        return WholeLanes(unrolled, self.chains, needs, self.limits, least, overlap).shortest()
+            operands = {
+                maker: ReadOperand(len(loops), PARTS + len(wanted) + n) for n, (maker, loops) in enumerate(read.items())
+            }
+            unrolled.append(Unrolled(op.layer, ways, columns, operands, one.needed, body.added, body.one_term))
+        return unrolled
 
     def _most_lanes(self, kernel: _Kernel) -> float:
         """That it could have by itself."""

@@ -168,6 +168,16 @@ class _Follower:
                 pass
 
 
+def read_straight(op: TensorOp, graph: Graph) -> Mapping[str, tuple[int, ...]]:
+    """By the kernel that makes what this one reads as it is: the loops by whose indices it has one element each."""
+    found: dict[str, tuple[int, ...]] = {}
+    for value, dims in zip(op.inputs, op.operand_dims, strict=True):
+        maker, loops = graph.makers.get(value), tuple(d for d in dims if d is not None)
+        if maker is not None and None not in maker.result_dims and loops and len({*loops}) == len(dims):
+            found.setdefault(maker.layer, loops)
+    return found
+
+
 def _loops_of(op: TensorOp, counts: IndexCounts) -> IndexCounts:
     """How far each loop must have gone for so much of a result: a sum through all of its terms."""
     found = [trip if d in op.reductions else 1 for d, trip in enumerate(op.trips)]

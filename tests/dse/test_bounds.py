@@ -29,7 +29,7 @@ from penstock.dse.bounds.lanes import DimSizes, fewest_lanes, lanes_of_dim, size
 from penstock.dse.bounds.needs import needs_of, reshaped
 from penstock.dse.bounds.operators import body_of
 from penstock.dse.bounds.overlap import Overlap, Working
-from penstock.dse.bounds.whole import ways_of
+from penstock.dse.bounds.ways import ways_of
 from penstock.dse.evaluation import objectives
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import FIFO_BITS, OBJECTIVES, Goal, Objective

@@ -1,0 +1,112 @@
+"""What a way to unroll a kernel says of results that are done together, and of each element that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations, product
+from math import ceil, prod
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.explore import ExploreCase
+from benchmarks.workloads import Formula
+from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
+from penstock.compiler.frontend.importer import import_loaded
+from penstock.compiler.frontend.loader import LoadedModel
+from penstock.compiler.pipeline import prepare
+from penstock.dse.bounds import bound
+from penstock.dse.bounds.bound import GoalBounds
+from penstock.dse.bounds.needs import read_straight
+from penstock.dse.bounds.ways import ITERATIONS, LANES, LEFT, LONG, PARTS, TOGETHER, iterations_of, ways_of
+from penstock.dse.lanes.alignment import divisors
+
+AGAIN, KEEPING = 3, 2
+
+
+@pytest.mark.parametrize("trips", [(6, 4), (12, 6), (1, 8), (9, 2)])
+def test_no_results_are_done_more_apart_than_a_way_says(trips: tuple[int, int]) -> None:
+    """Against every tile, unroll and order of rows and their terms: as many are done in so many cycles before the end.
+
+    A sum rests in a memory, or stays in a register where its terms come one right after the other.
+    """
+    op = graph_of(lambda x: x.sum(-1), torch.ones(trips)).operations[0]
+    assert (op.trips, op.reductions) == (trips, (1,))
+    kept = ways_of(op, tuple((trip,) for trip in trips), [], again=AGAIN, keeping=KEEPING, operands=[(0, 1)])
+    several = 0
+    for unroll, rows in walks(trips):
+        cycles, done = through(rows, trips[1] // unroll[1])
+        several += sum(n == done[-1] for n in done) < sum(n > done[-1] - AGAIN - KEEPING for n in done)
+        assert any(
+            way[LANES] <= prod(unroll) and way[ITERATIONS] <= cycles
+            and way[TOGETHER] <= sum(n >= done[-1] - (LONG - way[LEFT]) for n in done)
+            for way in kept.tolist()
+        ), (unroll, rows)  # fmt: skip
+    assert several or trips[0] == 1, "some end with one result after the other"
+
+
+def walks(trips: Sequence[int]) -> Iterator[tuple[tuple[int, ...], list[list[int]]]]:
+    """The rows that every iteration adds to, of all tiles, unrolls and orders of loops over tiles and over points."""
+    for tile in product(*map(divisors, trips)):
+        for unroll in product(*map(divisors, tile)):
+            for order, points in product(permutations((0, 1)), repeat=2):
+                loops = [range(0, trips[d], tile[d]) for d in order] + [range(0, tile[d], unroll[d]) for d in points]
+                found: list[list[int]] = []
+                for at in product(*loops):
+                    first = sum(n for d, n in zip((*order, *points), at, strict=True) if d == 0)
+                    found.append(list(range(first, first + unroll[0])))
+                yield unroll, found
+
+
+def through(rows: Sequence[Sequence[int]], steps: int) -> tuple[int, list[int]]:
+    """The fewest cycles of these iterations, and when each row has its last term, ascending."""
+    last: dict[int, int] = {}
+    apart = [n - last[row] for n, some in enumerate(rows) for row in some if row in last or last.update({row: n})]
+    for n, some in enumerate(rows):
+        apart += [n - last[row] for row in some if last.get(row, n) < n]
+        last |= dict.fromkeys(some, n)
+    near = min((one for one in apart if one > 0), default=0)
+    every = 1 if steps == 1 else AGAIN if near == 1 else ceil((AGAIN + KEEPING) / near)
+    return (len(rows) - 1) * every + 1, sorted(n * every for n in last.values())
+
+
+def test_an_element_takes_as_many_iterations_as_lanes_leave() -> None:
+    """Of a product of 6 x 10 by 10 x 8: an element of the first is there for 8 columns, which lanes share."""
+    op = graph_of(lambda x, y: x @ y, torch.ones(6, 10), torch.ones(10, 8)).operations[0]
+    (left,) = [dims for value, dims in zip(op.inputs, op.operand_dims, strict=True) if value is op.inputs[0]]
+    loops = [d for d in left if d is not None]
+    kept = ways_of(op, tuple((trip,) for trip in op.trips), [], operands=[loops])
+    for unroll in product(*map(divisors, op.trips)):
+        steps = [trip // u for trip, u in zip(op.trips, unroll, strict=True)]
+        taken = 5 / prod(unroll[d] for d in loops) * prod(n for d, n in enumerate(steps) if d not in loops)
+        good = (kept[:, LANES] <= prod(unroll)) & (kept[:, ITERATIONS] <= prod(steps))
+        assert (iterations_of(kept[good], PARTS, 2, 5) <= taken * (1 + 1e-3)).any(), unroll
+    alone = kept[np.argmin(kept[:, LANES])]
+    assert 0.99 * 40 < iterations_of(alone[None], PARTS, 2, 5)[0] <= 40
+
+
+def test_what_a_kernel_reads_as_another_made_it() -> None:
+    """Neither what it repeats along no loop nor the model's inputs."""
+    graph = graph_of(lambda x, y: ((x @ y) * 2 + 1).sum(-1), torch.ones(6, 10), torch.ones(10, 8))
+    by_layer = {op.layer: read_straight(op, graph) for op in graph.operations}
+    first, *others = graph.operations
+    assert by_layer[first.layer] == {}
+    for op in others:
+        assert all(len(loops) == 2 and maker in by_layer for maker, loops in by_layer[op.layer].items())
+    assert any(by_layer[op.layer] for op in others)
+
+
+def test_results_that_are_done_together_make_a_bound_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two products and their weighted sum: seven rows or more of a product end together, and wait for the sum."""
+    evaluator = ExploreCase("gesummv", 100).evaluator()
+    found = GoalBounds(evaluator).latency().value
+    monkeypatch.setattr(bound, "_MOST_TOGETHER", 0)
+    assert GoalBounds(evaluator).latency().value < found <= 4258
+
+
+def graph_of(formula: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> Graph:
+    program = prepare(import_loaded(LoadedModel("formula", "test", Formula(formula), inputs)))
+    graph = read_graph(program.module)
+    assert all(isinstance(op, TensorOp) for op in graph.operations)
+    return graph
