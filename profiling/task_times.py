@@ -19,6 +19,7 @@ Lag = Times | int
 """Of each access, or of all alike."""
 GAP = 2  # cycles between the nests of a task
 _FEW = 3  # ports up to which it is not worth looking for those that are alike
+_SEVERAL = 2.0  # cycles that an iteration is served in from which on the last of its words is late
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,15 @@ def work_of(
     base: dict[int, int] = {}
     found: list[NestTimes] = []
     for schedule in nests:
-        period = max([float(schedule.ii), *(p.bits * share for p in schedule.ports if p.kind == "external")])
-        accesses = _accesses(schedule, period, positions, base, ends, indices)
+        external = [p for p in schedule.ports if p.kind == "external"]
+        period = max([float(schedule.ii), *(p.bits * share for p in external)])
+        served = max([0.0, *(p.bits * share for p in external if p.direction == "read")])
+        late = ceil(served) - 1 if served >= _SEVERAL else 0
+        accesses = _accesses(schedule, period, late, positions, base, ends, indices)
         reads = [access for access, direction in accesses if direction == "read"]
         writes = [access for access, direction in accesses if direction == "write"]
         stage = next((p.stage for p in schedule.ports if p.direction == "write"), read_stage)
-        latency = ceil(period * (schedule.slots - 1)) + schedule.depth
+        latency = ceil(period * (schedule.slots - 1)) + schedule.depth + late
         found.append(NestTimes(schedule, period, reads, writes, stage - read_stage if schedule.flushes else 0, latency))
     read = dict.fromkeys(a.channel for n in found for a in n.reads)
     written = dict.fromkeys(a.channel for n in found for a in n.writes)
@@ -142,10 +146,11 @@ def work_of(
 
 
 def _accesses(
-    schedule: NestSchedule, period: float, positions: Mapping[str, int], base: dict[int, int], ends: Ends,
+    schedule: NestSchedule, period: float, late: int, positions: Mapping[str, int], base: dict[int, int], ends: Ends,
     indices: Sequence[Times],
 ) -> list[tuple[PortAccesses, str]]:  # fmt: skip
-    """The accesses of one nest with their directions. `base` counts the tokens that earlier nests passed."""
+    """The accesses of one nest with their directions. `base` counts the tokens that earlier nests passed; an iteration
+    writes so `late` as external memory brings the last of its words after the first."""
     found: list[tuple[PortAccesses, str]] = []
     known: dict[Hashable, Times] = {}
     for port in schedule.ports:
@@ -159,14 +164,15 @@ def _accesses(
             low, high = tokens.searchsorted([first, first + pattern.count])
             part = slice(int(low), int(high))
             tokens = tokens[part] - first
-        key = (pattern, port.stage, id(indices[channel]), first)  # ports that are met alike share their times
+        stage = port.stage + late * (port.direction == "write")
+        key = (pattern, stage, id(indices[channel]), first)  # ports that are met alike share their times
         if key not in known:
-            known[key] = _cycles(iterations_of(pattern, tokens), period) + port.stage
+            known[key] = _cycles(iterations_of(pattern, tokens), period) + stage
         waits = local = known[key]
         if port.kind == "block":
             iterations = iterations_of(pattern, tokens)
             # a block passes at its last access, but must be there (or be free) at its first
-            local = _cycles(iterations + (schedule.block_iterations - 1), period) + port.stage
+            local = _cycles(iterations + (schedule.block_iterations - 1), period) + stage
         found.append((PortAccesses(channel, local, waits, part, whole, port.kind == "block"), port.direction))
     return found
 

@@ -6,9 +6,15 @@ import random
 from dataclasses import replace
 
 import pytest
+import torch
 
+from benchmarks.workloads import Formula
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.importer import import_loaded
+from penstock.compiler.frontend.loader import LoadedModel
+from penstock.compiler.pipeline import prepare
 from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform, load_platform
+from penstock.dse.bounds.bound import GoalBounds
 from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
@@ -17,6 +23,7 @@ from penstock.dse.evaluation.traffic import least_traffic_bits
 from penstock.dse.explaining.sensitivity import explain
 from penstock.dse.partition.of_network import placement_graph
 from penstock.profiling.bandwidth import memory_ports
+from penstock.profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network
 
 PLATFORM = load_platform("u55c")
@@ -128,3 +135,17 @@ def test_ports_of_several_memories_stand_on_their_own_dies() -> None:
         others = {one.name for one in banks.values()} - {memory.name}
         assert {memory.name, name} in ends
         assert not any(name in both and both & others for both in ends)
+
+
+@pytest.mark.parametrize("pad", [0, 1])
+def test_a_token_of_several_words_comes_with_the_last_of_them(pad: int) -> None:
+    """All of a row at once: 3,328 bits (or 3,360, in a row that is padded) through a port of 512."""
+    row = LoadedModel("row", "test", Formula(lambda x: x / x.sum(-1, keepdim=True)), (torch.ones(1, 104),))
+    evaluator = Evaluator.create(prepare(import_loaded(row)), "u55c")
+    setting = {**evaluator.space.fitted_setting(), "walk.sum": "1", "walk.div": "1", "pad.sum.1": pad}
+    found = evaluator.assume(setting)
+    assert found.design.kernels["sum"].unroll == (1, 104 + pad)
+    network = evaluator.assembler.network(found.design)
+    seen = simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=found.design.fifo_depths)
+    assert abs(found.figures.latency - seen.latency) <= 2
+    assert GoalBounds(evaluator).latency().value <= seen.latency
