@@ -28,14 +28,15 @@ from penstock.dse.evaluation.energy import static_w
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.traffic import external_tensors, least_traffic_bits
 from penstock.dse.space.external import STRIPES
+from penstock.dse.space.grouping import FUSED
 
 OPERATORS, OVERLAP, CHAIN, PORTS, MEMORY = "operators", "waiting", "dependences", "ports", "bandwidth"
 _MOST_OVERLAPPING = 64
 """Kernels up to which what they wait for is worked out: each may wait for all others."""
 MOST_TOLD_APART = 16
 """Kernels up to which their ways to unroll are told apart."""
-_MOST_TOGETHER = 3
-"""And up to which it is told what they do together."""
+_MOST_THOROUGH, _MOST_TOGETHER = 4, 3
+"""And up to which none that differ count as one before that, and it is told what they do together."""
 _SLACK = 1e-9
 """Sums of shares are floats: a design that takes all of a resource keeps to it."""
 
@@ -102,8 +103,22 @@ class GoalBounds:
         self.loads = Loads(self.graph, self.bodies, library, arrays, self.limits)
         self.chains: Chains = chains_of(self.graph, self.bodies, self.loads)
         self.sizes = sizes_of(evaluator.space)
+        self.room = self._room()
         self.kernels = [*self._kernels()]
         self.prices = [*self._prices()]
+
+    def _room(self) -> Mapping[str, int]:
+        """For operators: each kernel, and what loads an input or stores a result, has a nest of loops with its control.
+
+        Not where kernels stand in groups, which may use each other's.
+        """
+        if set(self.evaluator.space.choices.get("fusion", ())) - {FUSED}:
+            return self.limits
+        kept = {*self.graph.fed, *self.graph.fed.values()}
+        given = {one for one in self.graph.arguments if one in self.graph.readers and not self.graph.is_param(one)}
+        nests = len(self.graph.operations) + len(given - kept) + len({*self.graph.returned} - kept)
+        luts = self.limits["lut"]
+        return {**self.limits, "lut": max(luts - nests * self.library.control.lut, luts // 2)}
 
     def _kernels(self) -> Iterator[_Kernel]:
         space = self.evaluator.space
@@ -122,7 +137,7 @@ class GoalBounds:
         The least that operators can cost, over the prices, is linear between those at which two ways to build one
         cost the same, so the most that it can be is at one of these.
         """
-        dsp, lut = max(self.limits["dsp"], 1e-9), max(self.limits["lut"], 1e-9)
+        dsp, lut = max(self.room["dsp"], 1e-9), max(self.room["lut"], 1e-9)
         weights = {0.0, 1.0}
         for kernel in self.kernels:
             for one in kernel.needed:
@@ -210,7 +225,7 @@ class GoalBounds:
             return 0
         working = [Working(one.layer, one.lanes, one.needed) for one in self.kernels]
         needs = needs_of(self.graph, self.bodies)
-        overlap = Overlap(working, self.chains, needs, self.limits, float(least))
+        overlap = Overlap(working, self.chains, needs, self.room, float(least))
         found = overlap.shortest()
         if len(self.kernels) <= MOST_TOLD_APART:
             found = max(found, self._whole(needs, max(found, float(least)), overlap))
@@ -222,7 +237,7 @@ class GoalBounds:
 
         def shortest(least: float, far: float, *, together: bool) -> float:
             unrolled = self._unrolled(needs, least * far, together=together)
-            return WholeLanes(unrolled, self.chains, needs, self.limits, overlap, least, least * far).shortest()
+            return WholeLanes(unrolled, self.chains, needs, self.room, overlap, least, least * far).shortest()
 
         found = shortest(least, FAR, together=False)
         if len(self.kernels) > _MOST_TOGETHER:
@@ -247,7 +262,10 @@ class GoalBounds:
                 ways = np.array([row], np.int64)
             else:
                 most, operands = (self._most_lanes(one), longest), [*read.values()] if together else None
-                ways = ways_of(op, self.sizes[op.layer], wanted, *most, body.again, keeping, operands)
+                ways = ways_of(
+                    op, self.sizes[op.layer], wanted, *most, body.again, keeping, operands,
+                    thorough=len(self.kernels) <= _MOST_THOROUGH,
+                )  # fmt: skip
             columns = {loops: PARTS + n for n, loops in enumerate(wanted)}
             operands = {
                 maker: ReadOperand(len(loops), PARTS + len(wanted) + n) for n, (maker, loops) in enumerate(read.items())

@@ -19,7 +19,8 @@ from penstock.dse.bounds.lanes import DimSizes, steps_of_dim
 from penstock.dse.bounds.needs import IndexCounts
 from penstock.dse.lanes.alignment import divisors
 
-_MOST_WAYS = 800
+_MOST_WAYS, _MOST_COMPARED = 800, 60_000
+"""That are kept, and each with all others: a hundredth of a second for a thousand of them."""
 _RATIOS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.4, 2.0, 4.0)
 """How near to each other ways of a bunch are."""
 
@@ -42,19 +43,23 @@ def ways_of(
     again: int = 0,
     keeping: int = 0,
     operands: Sequence[Collection[int]] | None = None,
+    *,
+    thorough: bool = True,
 ) -> Ways:
     """Those of which none is beaten, with no more lanes and cycles than these; of too many, near ones as one.
 
     Each with each dim outermost that has steps: whatever needs all of that dim waits for all but its last tile.
     What is summed in several steps is added to one running sum, step after step (`_with_running_sums`). Where
     `operands` are given, by the loops whose indices each has an element of, ways also say how long they take for one
-    of these, and which results are done together.
+    of these, and which results are done together. A `thorough` look at very many ways keeps fewer that are as good as
+    several others, and more to tell apart.
     """
     most = prod(max(size) for d, size in enumerate(sizes) if d not in op.reductions)
     whole = [n for n, part in enumerate(parts) if all(part[d] >= op.trips[d] for d in op.reductions)]
     found: list[Ways] = []
+    compared = _MOST_COMPARED if thorough else 0
     for outermost in (None, *(d for d, trip in enumerate(op.trips) if trip > 1)):
-        ways = _walked(op, sizes, parts, operands or (), outermost, lanes, iterations)
+        ways = _walked(op, sizes, parts, operands or (), outermost, lanes, iterations, compared)
         ways[:, TREE] = [_additions(terms, steps) for terms, steps in ways[:, [TREE, -2]].tolist()]
         found += _with_running_sums(ways, len(parts), whole, most, again, keeping)
     ways = np.concatenate(found)
@@ -120,6 +125,7 @@ def _walked(
     outermost: int | None,
     lanes: float,
     iterations: float,
+    compared: int,
 ) -> Ways:
     """With one dim outermost, or none where all are through at once.
 
@@ -144,8 +150,9 @@ def _walked(
         if d == outermost:
             found = _with_outermost(found, np.array(rows, np.int64), np.array(before, np.int64), whole)
         else:
-            found = (found[:, None, :] * _fewer(np.array(rows, np.int64))[None, :, :]).reshape(-1, found.shape[1])
-        found = _fewer(found[(found[:, LANES] <= lanes) & (found[:, ITERATIONS] <= iterations)])
+            own = _fewer(np.array(rows, np.int64), compared)
+            found = (found[:, None, :] * own[None, :, :]).reshape(-1, found.shape[1])
+        found = _fewer(found[(found[:, LANES] <= lanes) & (found[:, ITERATIONS] <= iterations)], compared)
     return found
 
 
@@ -174,9 +181,12 @@ def _additions(terms: int, steps: int) -> int:
     return max((terms - 1).bit_length() + (steps > 1) - 1, 0)
 
 
-def _fewer(ways: Ways) -> Ways:
-    """Without those that are beaten; too many of them in bunches, each as good as the best of it in everything."""
+def _fewer(ways: Ways, compared: int) -> Ways:
+    """Without those that are beaten; too many of them in bunches, each as good as the best of it in everything. Up to
+    so many are `compared` before."""
     ways = np.unique(ways, axis=0)
+    if len(ways) <= compared:
+        ways = _unbeaten(ways)
     for ratio in _RATIOS:
         if len(ways) <= _MOST_WAYS:
             break
