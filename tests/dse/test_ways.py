@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import permutations, product
 from math import ceil, prod
 
@@ -20,7 +22,11 @@ from penstock.dse.bounds import bound
 from penstock.dse.bounds.bound import GoalBounds
 from penstock.dse.bounds.needs import read_straight
 from penstock.dse.bounds.ways import ITERATIONS, LANES, LEFT, LONG, PARTS, TOGETHER, iterations_of, ways_of
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.lanes.alignment import divisors
+from penstock.dse.search.coordinates import Places
+from penstock.dse.search.explore import explore
 
 AGAIN, KEEPING = 3, 2
 
@@ -110,3 +116,25 @@ def graph_of(formula: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> Gra
     graph = read_graph(program.module)
     assert all(isinstance(op, TensorOp) for op in graph.operations)
     return graph
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_design_of_a_search_is_below_what_results_done_together_say(seed: int) -> None:
+    """Sums that others read one by one: of sizes of all kinds, under few DSPs, on arrays and on external memory."""
+    draw = random.Random(seed)
+    m, n = draw.randint(5, 40), draw.randint(5, 40)
+    formula, inputs = draw.choice(
+        [
+            (lambda a, x: a.T @ (a @ x), (torch.ones(m, n), torch.ones(n))),
+            (lambda a, b, x: (a @ x) * 1.5 + (b @ x) * 2, (torch.ones(m, n), torch.ones(m, n), torch.ones(n))),
+            (lambda x, a: (x @ a) * 3 + 1, (torch.ones(2, m), torch.ones(m, n))),
+        ]
+    )
+    program = prepare(import_loaded(LoadedModel("formula", "test", Formula(formula), inputs)))
+    free = Evaluator.create(program, draw.choice(["xcu280", "zcu104"]))
+    evaluator = replace(free, goal=Goal.of([], [f"dsp<={draw.choice([8, 20, 50])}"]).on(free.platform))
+    found = explore(evaluator, 12)
+    places = Places(evaluator.space.choices, evaluator.space.conditions)
+    rows = places.at_random(40, np.random.default_rng(seed)).tolist()
+    tried = [*(one.evaluation for one in found.tried), *(evaluator.evaluate(places.params(tuple(r))) for r in rows)]
+    assert all(found.bound.value <= one.values[0] for one in tried if one is not None and one.feasible)
