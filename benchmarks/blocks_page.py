@@ -59,8 +59,8 @@ What `penstock compile --quantize w8a8` comes to for one decoder block of four f
 `penstock bench blocks --json` on {machine["processor"]}, {machine["cores"]} cores; a test holds that it is what that
 command writes. Nothing here was measured on a board: cycles, shares and bits are *simulated*, bounds *modelled*,
 seconds *wall-clock*, from a prepared block to the design with its FIFOs sized and placed on the card's dies.
-
-{_noted(run)}*Of the bound*: cycles beside those that no design of the space can go below. *Held between kernels*: what FIFOs and
+{_noted(run)}
+*Of the bound*: cycles beside those that no design of the space can go below. *Held between kernels*: what FIFOs and
 converters hold of the tensors between kernels, beside these tensors; not counted is what waits of weights and caches.
 FIFOs that would hold more than {_MOST_HELD:g} % for the sake of inputs that follow are sized for one input, as
 [explore.md](explore.md) says.
@@ -84,7 +84,7 @@ A prompt read at once. What counts is how much of the time of its DSPs a design'
 
 def _noted(run: Mapping[str, Any]) -> str:
     """What whoever measured says of the run, as `note` in its object: what else the machine did, say."""
-    return f"{run['note']}\n\n" if "note" in run else ""
+    return f"\n{run['note']}\n" if "note" in run else ""
 
 
 def _goals() -> str:
