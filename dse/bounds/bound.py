@@ -255,16 +255,15 @@ class GoalBounds:
         unrolled: list[Unrolled] = []
         for op, one in zip(self.graph.operations, self.kernels, strict=True):
             wanted, body = parts[op.layer], self.bodies[op.layer]
-            read = read_straight(op, self.graph) if together else {}
+            read: Mapping[str, tuple[int, ...]] = read_straight(op, self.graph) if together else {}
             if op.layer in given:
                 done = [int(one.lanes.iterations[0] * share_of(loops, op.trips)) for loops in wanted]
                 row = [one.lanes.lanes[0], one.lanes.iterations[0], 0, *done, *(0 for _ in read), 1, LONG]
                 ways = np.array([row], np.int64)
             else:
-                most, operands = (self._most_lanes(one), longest), [*read.values()] if together else None
                 ways = ways_of(
-                    op, self.sizes[op.layer], wanted, *most, body.again, keeping, operands,
-                    thorough=len(self.kernels) <= _MOST_THOROUGH,
+                    op, self.sizes[op.layer], wanted, self._most_lanes(one), longest, body.again, keeping,
+                    [*read.values()] if together else None, thorough=len(self.kernels) <= _MOST_THOROUGH,
                 )  # fmt: skip
             columns = {loops: PARTS + n for n, loops in enumerate(wanted)}
             operands = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.choosing import pareto_front
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.hypervolume import most_first
+from penstock.dse.evaluation.remembered import setting_key
 from penstock.dse.search.samplers import within
 from penstock.dse.search.worth import State, rank_of
 from penstock.dse.space.fitted import BUILT, SHARE
@@ -58,14 +59,14 @@ def smaller(evaluator: Evaluator, best: State, choices: Choices) -> tuple[list[S
 def _widened(evaluator: Evaluator, front: list[Evaluation], choices: Choices) -> tuple[list[Evaluation], int]:
     """A front with what is found around it: around what adds most to its fastest, which a descent went around, first,
     until all of it has been gone around, or so many settings have been looked at."""
-    looked, gone_around = set(), list[Evaluation]()
+    looked, gone_around = set[Hashable](), set[Hashable]()
     most = _AROUND // max(3, len(evaluator.space.graph.operations))
     while len(looked) < most:
         order = most_first(front, front[0]) if front else []
-        middle = next((one for one in order if one not in gone_around), None)
+        middle = next((one for one in order if setting_key(one.params) not in gone_around), None)
         if middle is None:
             break
-        gone_around.append(middle)
+        gone_around.add(setting_key(middle.params))
         for state in _around(middle.params, choices):
             if len(looked) < most and (means := evaluator.means(state)) not in looked:
                 looked.add(means)
