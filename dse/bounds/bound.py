@@ -36,7 +36,7 @@ _MOST_OVERLAPPING = 64
 MOST_TOLD_APART = 16
 """Kernels up to which their ways to unroll are told apart."""
 _MOST_THOROUGH, _MOST_TOGETHER = 4, 3
-"""And up to which none that differ count as one before that, and it is told what they do together."""
+"""And up to which more ways are kept to be told apart, and results that are done together are waited for together."""
 _SLACK = 1e-9
 """Sums of shares are floats: a design that takes all of a resource keeps to it."""
 

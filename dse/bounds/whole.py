@@ -139,6 +139,20 @@ class WholeLanes:
                     into[v] = into.get(v, 0.0) + n
             return into
 
+        def done_together(one: Unrolled) -> None:
+            """What others make for it together it has its iterations for still to do."""
+            for maker, operand in one.operands.items():
+                made, worked = columns[maker], weigh(maker, ITERATIONS, -1 / unit)
+                for count, together, resting in _done_together(made):
+                    taken = iterations_of(columns[one.layer], operand.column, operand.dims, count) / unit
+                    otherwise = float(taken.max())  # so much less is said if the maker is walked in another way
+                    row = dict(zip(picks[one.layer], (-taken).tolist(), strict=True))
+                    row |= {ends[one.layer]: 1.0, (begins if resting else ends)[maker]: -1.0}
+                    for n, v in enumerate(picks[maker]):
+                        before = (LONG - int(made[n, LEFT])) / unit - otherwise if together[n] else 0.0
+                        row[v] = before + (worked[v] if resting else 0.0)
+                    program.row(trees([maker], row), ">=", known[maker].done / unit - otherwise)
+
         for one in self.kernels:
             layer = one.layer
             program.row({works[layer]: 1, **weigh(layer, ITERATIONS, -1 / unit)}, ">=", 0)
@@ -156,20 +170,7 @@ class WholeLanes:
                     program.row(trees(part.through, row), ">=", cycles)
                     if part.share > LEAST_SHARE:
                         program.row(trees(part.through, between | {works[other]: -part.share}), ">=", cycles)
-            for maker, operand in one.operands.items():
-                made = columns[maker]
-                worked = weigh(maker, ITERATIONS, -1 / unit)
-                for count, together, resting in _done_together(made):
-                    taken = iterations_of(columns[layer], operand.column, operand.dims, count) / unit
-                    otherwise = float(taken.max())  # so much less is said if the maker is walked in another way
-                    row = dict(zip(picks[layer], (-taken).tolist(), strict=True))
-                    row |= {ends[layer]: 1.0, (begins if resting else ends)[maker]: -1.0}
-                    for n, v in enumerate(picks[maker]):
-                        by = worked[v] if resting else 0.0
-                        if together[n]:
-                            by += (LONG - int(made[n, LEFT])) / unit - otherwise
-                        row[v] = by
-                    program.row(trees([maker], row), ">=", known[maker].done / unit - otherwise)
+            done_together(one)
         self._area(program, {layer: {v: 1.0} for layer, v in lanes.items()})
         solution = program.solve(_EFFORT, _NEAR)
         if solution is None:
