@@ -13,25 +13,54 @@ _Task = TypeVar("_Task", bound=Hashable)
 def circles_in(tasks: Iterable[_Task], edges: Iterable[tuple[_Task, _Task]]) -> list[tuple[_Task, ...]]:
     """Tasks whose tokens come back to them, each set of them once, in the order in which they are given."""
     order = {task: number for number, task in enumerate(tasks)}
-    graph: nx.DiGraph[_Task] = nx.DiGraph()
-    graph.add_nodes_from(order)
-    graph.add_edges_from(edges)
-    found = [sorted(one, key=order.__getitem__) for one in nx.strongly_connected_components(graph)]
-    return sorted((tuple(one) for one in found if len(one) > 1), key=lambda one: order[one[0]])
+    sources: dict[_Task, set[_Task]] = {task: set() for task in order}
+    for writer, reader in edges:
+        sources[reader].add(writer)
+    return _circles(order, sources)
 
 
 def writers_first(sources: Mapping[_Task, Collection[_Task]]) -> list[tuple[_Task, ...]]:
     """Tasks one by one, or a whole circle at once, each after all that they read from. `sources` are what a task reads
     from; as far as it may be, the order in which they are given is kept."""
-    circles = circles_in(sources, ((writer, task) for task, writers in sources.items() for writer in writers))
+    circles = _circles({task: number for number, task in enumerate(sources)}, sources)
     together = {task: circle for circle in circles for task in circle}
+    if not together:
+        steps = _steps(sources)
+        return [(task,) for task in sorted(sources, key=steps.__getitem__)]
     groups = dict.fromkeys(together.get(task, (task,)) for task in sources)
-    waiting = {group: {w for task in group for w in sources[task]} - set(group) for group in groups}
-    left, found = set(sources), list[tuple[_Task, ...]]()
-    while waiting:
-        ready = [group for group, writers in waiting.items() if writers.isdisjoint(left)]
-        found += ready
-        for group in ready:
-            del waiting[group]
-            left.difference_update(group)
-    return found
+    above = {group: {together.get(w, (w,)) for task in group for w in sources[task]} for group in groups}
+    steps_of = _steps(above)
+    return sorted(groups, key=steps_of.__getitem__)
+
+
+def _circles(order: Mapping[_Task, int], sources: Mapping[_Task, Collection[_Task]]) -> list[tuple[_Task, ...]]:
+    if len(_steps(sources)) == len(sources):
+        return []  # as in most networks
+    graph: nx.DiGraph[_Task] = nx.DiGraph()
+    graph.add_nodes_from(order)
+    graph.add_edges_from((writer, task) for task, writers in sources.items() for writer in writers)
+    found = [sorted(one, key=order.__getitem__) for one in nx.strongly_connected_components(graph) if len(one) > 1]
+    return sorted((tuple(one) for one in found), key=lambda one: order[one[0]])
+
+
+def _steps(sources: Mapping[_Task, Collection[_Task]]) -> dict[_Task, int]:
+    """After how many steps a task can stand, where all stand at once that wait for none; those in circles never do.
+
+    What a task reads from itself it does not wait for.
+    """
+    readers: dict[_Task, list[_Task]] = {task: [] for task in sources}
+    waits: dict[_Task, int] = {}
+    for task, writers in sources.items():
+        above = {w for w in writers if w != task}
+        waits[task] = len(above)
+        for writer in above:
+            readers[writer].append(task)
+    found = {task: 0 for task, count in waits.items() if not count}
+    ready = list(found)
+    for task in ready:  # grows meanwhile
+        for reader in readers[task]:
+            waits[reader] -= 1
+            found[reader] = max(found.get(reader, 0), found[task] + 1)
+            if not waits[reader]:
+                ready.append(reader)
+    return {task: step for task, step in found.items() if not waits[task]}

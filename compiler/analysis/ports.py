@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -117,14 +118,23 @@ def _traffic(argument: SSAValue) -> _Traffic:
     moved = sum(_parent(a).iterations * _bits(a) for a in accesses)
     runs = [_run(a, wide=word is not None) for a in accesses]
     if word is not None:
-        bits = prod(word.get_shape()) * _stored_bits(word.element_type)
+        bits = prod(word.get_shape()) * stored_bits(word.element_type)
         run = min((in_a_row * bits for _, in_a_row in runs), default=bits)
         return _Traffic(bits, words, run, moved, readers, writers, tasks)
-    scalar = _stored_bits(memory.element_type)
-    lanes = min((side_by_side for side_by_side, _ in runs), default=1)
-    bits = scalar * min(lanes & -lanes, _WIDEST // scalar)
+    scalar = stored_bits(memory.element_type)
+    bits = scalar * min((_widened(side_by_side, scalar) for side_by_side, _ in runs), default=1)
     run = min((elements * scalar for _, elements in runs), default=bits)
     return _Traffic(bits, words, max(run, bits), moved, readers, writers, tasks)
+
+
+def beats_of(lanes: Sequence[int], shape: Sequence[int], scalar: int) -> int:
+    """How many beats an access to plain scalars of so many bits takes, `lanes` of a memory of this shape at once."""
+    return prod(lanes) // _widened(_contiguous(lanes, shape), scalar)
+
+
+def _widened(side_by_side: int, scalar: int) -> int:
+    """The elements of one beat: the tools widen a port to what divides all that lies side by side, a power of two."""
+    return min(side_by_side & -side_by_side, _WIDEST // scalar)
 
 
 def _run(access: MemoryOp, *, wide: bool) -> tuple[int, int]:
@@ -148,7 +158,7 @@ def _run(access: MemoryOp, *, wide: bool) -> tuple[int, int]:
     return side_by_side, run
 
 
-def _contiguous(lanes: tuple[int, ...], shape: tuple[int, ...]) -> int:
+def _contiguous(lanes: Sequence[int], shape: Sequence[int]) -> int:
     """How many of the lanes lie side by side in memory."""
     run = 1
     for extent, size in zip(reversed(lanes), reversed(shape), strict=True):
@@ -160,7 +170,7 @@ def _contiguous(lanes: tuple[int, ...], shape: tuple[int, ...]) -> int:
 
 def _bits(access: MemoryOp) -> int:
     kind = vector_type(access.result if isinstance(access, nest.LoadOp) else access.value)
-    return prod(kind.get_shape()) * _stored_bits(kind.element_type)
+    return prod(kind.get_shape()) * stored_bits(kind.element_type)
 
 
 def _parent(access: MemoryOp) -> nest.NestOp:
@@ -179,7 +189,7 @@ def _task(access: MemoryOp) -> stream.TaskOp:
     return task
 
 
-def _stored_bits(kind: Attribute) -> int:
+def stored_bits(kind: Attribute) -> int:
     """What a scalar takes in external memory: whole bytes, a power of two of them."""
     return max(8, _power_of_two_above(element_bits(kind)))
 

@@ -20,6 +20,7 @@ from penstock.compiler.schedule.carried import CarriedWord, path_between, reuse_
 from penstock.compiler.schedule.flatten import BodyMemory, FlatStep, flatten
 from penstock.compiler.schedule.library import OperatorLibrary
 from penstock.compiler.schedule.memory import MemoryShape, MemoryUse, build_memory
+from penstock.compiler.schedule.outside import port_bound
 from penstock.compiler.schedule.pattern import TokenPattern
 from penstock.compiler.schedule.promised import as_promised
 from penstock.compiler.schedule.records import Bound, Direction, NestSchedule, OpStage, PortKind, PortSchedule
@@ -287,10 +288,12 @@ class _Scheduler:
         for memory, users in self.memory_steps.items():
             if memory in self.held:
                 continue
-            ports = 1 if memory.kind == "external" else self.library.memory.ports
-            ii = -(-len(users) // ports)
-            reason = f"II = {ii}: {len(users)} accesses to {memory.name} an iteration on {ports} ports"
-            bounds.append(Bound("external ports" if memory.kind == "external" else "memory ports", ii, reason))
+            if memory.kind == "external":
+                bounds.append(port_bound(memory.name, [self.steps[i] for i in users], self.library))
+                continue
+            ii = -(-len(users) // self.library.memory.ports)
+            reason = f"II = {ii}: {len(users)} accesses to {memory.name} an iteration on {self.library.memory.ports} ports"
+            bounds.append(Bound("memory ports", ii, reason))
         return bounds
 
     # -- results

@@ -17,6 +17,7 @@ from penstock.compiler.analysis.digits import signed_digits
 from penstock.compiler.analysis.nests import Place
 from penstock.compiler.schedule.flatten import FlatStep
 from penstock.compiler.schedule.library import ChainRules, OperatorLibrary
+from penstock.compiler.schedule.outside import beats
 
 Moment = tuple[int, float]
 """A stage, and nanoseconds into it."""
@@ -108,14 +109,15 @@ class StepTiming:
             return stage + self.library.stages(row), row.result_ns
         if step.kind == "read":
             return stage, used if rules is None else max(used, rules.token_ns)
+        late = beats(step, self.library) - 1
         if step.kind != "load" or step.target in self.memories.held:
-            return at
+            return stage + late, used
         if rules is not None and step.target in self.memories.registers:
             return stage, used + rules.register_ns
         external = step.target is not None and step.target.kind == "external"
         memory = self.library.memory
         latency = memory.external_load_latency if external else memory.load_latency
-        return max((stage + latency, 0.0 if rules is None else rules.word_ns), self.chosen.get(index, (0, 0.0)))
+        return max((stage + latency + late, 0.0 if rules is None else rules.word_ns), self.chosen.get(index, (0, 0.0)))
 
     def stages(self, index: int) -> int:
         """From its start to its result."""

@@ -126,6 +126,17 @@ class Dims:
     def _masks(self) -> dict[frozenset[int], tuple[PaddingMask, ...]]:
         return {}
 
+    def padded_graph(self, sizes: PaddedSizes) -> Graph:
+        """The graph with these sizes; of equal ones the same, since many designs pad alike."""
+        key = tuple(sorted(sizes.items()))
+        if key not in self._graphs:
+            self._graphs[key] = read_graph(pad_module(self, sizes)) if sizes else self.graph
+        return self._graphs[key]
+
+    @cached_property
+    def _graphs(self) -> dict[Hashable, Graph]:
+        return {}
+
     def padded(self, design: Design) -> PaddedSizes:
         """The smallest sizes that every tile of a design divides, for those dims that need another than they have."""
         tiles: dict[int, int] = {}

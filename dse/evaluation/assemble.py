@@ -25,7 +25,7 @@ from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_facts
 from penstock.compiler.schedule.flatten import BodyMemory
-from penstock.compiler.transforms.pad_dims import Dims, pad_module
+from penstock.compiler.transforms.pad_dims import Dims
 from penstock.profiling.network import Task, TaskChannel, TaskNetwork, block_of, in_order
 
 _PIECE = "piece"
@@ -60,10 +60,10 @@ class _PortNest:
 class Assembler:
     """Networks of one program's designs on one platform at one clock."""
 
-    def __init__(self, program: Program, platform: Platform, clock_mhz: float) -> None:
+    def __init__(self, program: Program, platform: Platform, clock_mhz: float, dims: Dims | None = None) -> None:
         self.program, self.platform = program, platform
         self.library: OperatorLibrary = load_library(platform.operators, platform.check_clock(clock_mhz))
-        self._dims = Dims(read_graph(program.module))
+        self._dims = dims or Dims(read_graph(program.module))
         self._planners: dict[Hashable, Planner] = {}
         self._memory: PlaceKind = "array" if platform.has_array_arguments else "external"
         self._pieces: dict[Hashable, _Piece] = {}
@@ -84,8 +84,7 @@ class Assembler:
         sizes = self._dims.padded(design)
         key = tuple(sorted(sizes.items()))
         if key not in self._planners:
-            graph = read_graph(pad_module(self._dims, sizes)) if sizes else self._dims.graph
-            self._planners[key] = Planner(graph, self.platform)
+            self._planners[key] = Planner(self._dims.padded_graph(sizes), self.platform)
         return self._planners[key]
 
     def network(self, design: Design) -> TaskNetwork:

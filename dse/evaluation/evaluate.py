@@ -97,8 +97,8 @@ class Evaluator:
             assembler = TaskAssembler(self.program, self.platform, self.clock_mhz)
             space: TilingSpace = TaskSpace(*given, mappings=tuple(map(written, assembler.mappings)))
         else:
-            assembler = Assembler(self.program, self.platform, self.clock_mhz)
             space = TilingSpace(*given)
+            assembler = Assembler(self.program, self.platform, self.clock_mhz, space.dims)
         object.__setattr__(self, "_space", space)
         object.__setattr__(self, "_assembler", assembler)
         for name, paced in (("_timing", self.goal.weighs_frames), ("_slower_timing", False)):

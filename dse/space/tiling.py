@@ -20,7 +20,7 @@ from penstock.compiler.design import Design, KernelDesign, WeightStore
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform, Resources
 from penstock.compiler.schedule import OperatorLibrary, load_library
-from penstock.compiler.transforms.pad_dims import Dims, pad_module
+from penstock.compiler.transforms.pad_dims import Dims
 from penstock.dse.lanes.binding import PARAMETERS, binding_choices, bindings_of
 from penstock.dse.lanes.steps import (
     DIMS_BALANCED,
@@ -320,21 +320,11 @@ class TilingSpace:
         if settings.get("fusion", FUSED) == FUSED:
             return design
         grouping = Grouping(str(settings["fusion"]), int(settings["converter_kib"]), int(settings.get(MOST_GROUPS, 1)))
-        return replace(design, groups=self._groups.of(grouping, design, self._padded_graph(sizes)))
+        return replace(design, groups=self._groups.of(grouping, design, self.dims.padded_graph(sizes)))
 
     @cached_property
     def _groups(self) -> KnownGroups:
         return KnownGroups()
-
-    def _padded_graph(self, sizes: Mapping[int, int]) -> Graph:
-        key = tuple(sorted(sizes.items()))
-        if key not in self._padded_before:
-            self._padded_before[key] = read_graph(pad_module(self.dims, sizes)) if sizes else self.graph
-        return self._padded_before[key]
-
-    @cached_property
-    def _padded_before(self) -> dict[Hashable, Graph]:
-        return {}
 
     @cached_property
     def _unsaid(self) -> dict[str, Value]:
