@@ -291,8 +291,9 @@ class _Scheduler:
             if memory.kind == "external":
                 bounds.append(port_bound(memory.name, [self.steps[i] for i in users], self.library))
                 continue
-            ii = -(-len(users) // self.library.memory.ports)
-            reason = f"II = {ii}: {len(users)} accesses to {memory.name} an iteration on {self.library.memory.ports} ports"
+            ports = self.library.memory.ports
+            ii = -(-len(users) // ports)
+            reason = f"II = {ii}: {len(users)} accesses to {memory.name} an iteration on {ports} ports"
             bounds.append(Bound("memory ports", ii, reason))
         return bounds
 

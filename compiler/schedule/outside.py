@@ -26,5 +26,5 @@ def port_bound(name: str, users: Sequence[FlatStep], library: OperatorLibrary) -
     reason = f"II = {ii}: {len(users)} accesses to {name} an iteration on 1 ports"
     if ii > len(users):
         lanes = sum(step.lanes for step in users)
-        reason = f"II = {ii}: {lanes} elements of {name} an iteration in {ii} beats, since wider ones would divide no row"
+        reason = f"II = {ii}: {lanes} elements of {name} an iteration in {ii} beats: wider ones divide no row"
     return Bound("external ports", ii, reason)

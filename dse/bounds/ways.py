@@ -206,5 +206,3 @@ def _unbeaten(ways: Ways) -> Ways:
             beaten = (ways[n + 1 :] >= ways[n]).all(axis=1)
             kept[n + 1 :] &= ~beaten
     return ways[kept]
-
-

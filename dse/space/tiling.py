@@ -15,7 +15,7 @@ from functools import cached_property
 from math import prod
 
 from penstock.compiler.analysis.default_design import weights_placement
-from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
+from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.design import Design, KernelDesign, WeightStore
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform, Resources
