@@ -19,10 +19,11 @@ from penstock.compiler.platforms import RESOURCE_NAMES
 from penstock.dse.bounds.chains import Chains, after_value, chains_of
 from penstock.dse.bounds.lanes import FewestLanes, fewest_lanes, sizes_of
 from penstock.dse.bounds.loads import Loads
-from penstock.dse.bounds.needs import IndexCounts, Needs, needs_of, read_straight, share_of
+from penstock.dse.bounds.needs import IndexCounts, Needs, needs_of, share_of
 from penstock.dse.bounds.operators import LeastBody, Needed, body_of, weighed
 from penstock.dse.bounds.overlap import Overlap, Working
-from penstock.dse.bounds.ways import LONG, PARTS, ways_of
+from penstock.dse.bounds.tokens import Tokens
+from penstock.dse.bounds.ways import LONG, PARTS, told_lanes, ways_of
 from penstock.dse.bounds.whole import FAR, NOT_FAR, ReadOperand, Unrolled, WholeLanes
 from penstock.dse.evaluation.energy import static_w
 from penstock.dse.evaluation.evaluate import Evaluator
@@ -37,6 +38,8 @@ MOST_TOLD_APART = 16
 """Kernels up to which their ways to unroll are told apart."""
 _MOST_THOROUGH, _MOST_TOGETHER = 4, 3
 """And up to which more ways are kept to be told apart, and results that are done together are waited for together."""
+_SHORT = 500
+"""Cycles up to which one kernel more is not too many: what is found together is a few cycles."""
 _SLACK = 1e-9
 """Sums of shares are floats: a design that takes all of a resource keeps to it."""
 
@@ -237,10 +240,13 @@ class GoalBounds:
 
         def shortest(least: float, far: float, *, together: bool) -> float:
             unrolled = self._unrolled(needs, least * far, together=together)
-            return WholeLanes(unrolled, self.chains, needs, self.room, overlap, least, least * far).shortest()
+            regrouping = 1 if self.library.chains else 0
+            return WholeLanes(
+                unrolled, self.chains, needs, self.room, overlap, least, least * far, regrouping
+            ).shortest()
 
         found = shortest(least, FAR, together=False)
-        if len(self.kernels) > _MOST_TOGETHER:
+        if len(self.kernels) > (_MOST_TOGETHER if found > _SHORT else _MOST_TOGETHER + 1):
             return found
         return max(found, shortest(max(found, least), NOT_FAR, together=True))
 
@@ -252,24 +258,32 @@ class GoalBounds:
             for other, part in of_one.items():
                 if part.loops not in parts[other]:
                     parts[other].append(part.loops)
+        passed = Tokens.of(self.graph) if together else Tokens.untold(self.graph)
         unrolled: list[Unrolled] = []
+        columns: dict[str, Mapping[int, int]] = {}
         for op, one in zip(self.graph.operations, self.kernels, strict=True):
-            wanted, body = parts[op.layer], self.bodies[op.layer]
-            read: Mapping[str, tuple[int, ...]] = read_straight(op, self.graph) if together else {}
+            wanted, body, read = parts[op.layer], self.bodies[op.layer], passed.straight[op.layer]
+            told = passed.told[op.layer]
             if op.layer in given:
-                done = [int(one.lanes.iterations[0] * share_of(loops, op.trips)) for loops in wanted]
-                row = [one.lanes.lanes[0], one.lanes.iterations[0], 0, *done, *(0 for _ in read), 1, LONG]
+                done = [int(one.lanes.iterations[0] * share_of(counts, op.trips)) for counts in wanted]
+                lanes = [n for d in told for n in told_lanes(given[op.layer].unroll[d])]
+                row = [one.lanes.lanes[0], one.lanes.iterations[0], 0, *done, *(0 for _ in read), *lanes, 1, LONG]
                 ways = np.array([row], np.int64)
             else:
                 ways = ways_of(
-                    op, self.sizes[op.layer], wanted, self._most_lanes(one), longest, body.again, keeping,
-                    [*read.values()] if together else None, thorough=len(self.kernels) <= _MOST_THOROUGH,
+                    op, self.sizes[op.layer], wanted, self._most_lanes(one), longest - one.around, body.again, keeping,
+                    [*read.values()] if together else None, told, thorough=len(self.kernels) <= _MOST_THOROUGH,
                 )  # fmt: skip
-            columns = {loops: PARTS + n for n, loops in enumerate(wanted)}
-            operands = {
-                maker: ReadOperand(len(loops), PARTS + len(wanted) + n) for n, (maker, loops) in enumerate(read.items())
-            }
-            unrolled.append(Unrolled(op.layer, ways, columns, operands, one.needed, body.added, body.one_term))
+            first = PARTS + len(wanted)
+            operands = {maker: ReadOperand(len(dims), first + n) for n, (maker, dims) in enumerate(read.items())}
+            columns[op.layer] = passed.columns(op.layer, first + len(read))
+            unrolled.append(
+                Unrolled(
+                    op.layer, ways, {counts: PARTS + n for n, counts in enumerate(wanted)}, operands,
+                    one.needed, body.added, body.one_term,
+                    {maker: passed.between(maker, op.layer, columns) for maker in read},
+                )
+            )  # fmt: skip
         return unrolled
 
     def _most_lanes(self, kernel: _Kernel) -> float:

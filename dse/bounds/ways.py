@@ -26,12 +26,15 @@ _RATIOS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.4, 2.0, 4.0)
 
 Ways = NDArray[np.int64]
 """A row a way, of which all figures are the better the less they are: lanes, cycles of its iterations, additions of a
-tree beyond one, the cycles of every part, the iterations of every operand's element; then the results that are done
-together, and what is left of `LONG` when the cycles are taken away in which they are."""
+tree beyond one, the cycles of every part, the iterations of every operand's element, twice the lanes of each loop that
+are told apart; then the results that are done together, and what is left of `LONG` when the cycles are taken away in
+which they are."""
 LANES, ITERATIONS, TREE, PARTS = 0, 1, 2, 3
 TOGETHER, LEFT = -2, -1
 LONG = 1 << 20
 _WHOLE = 10**8
+_TOLD = 10**8
+"""What lanes along a dim are told from each other by: a way says them, and this divided by them."""
 
 
 def ways_of(
@@ -43,6 +46,7 @@ def ways_of(
     again: int = 0,
     keeping: int = 0,
     operands: Sequence[Collection[int]] | None = None,
+    told: Sequence[int] = (),
     *,
     thorough: bool = True,
 ) -> Ways:
@@ -51,20 +55,30 @@ def ways_of(
     Each with each dim outermost that has steps: whatever needs all of that dim waits for all but its last tile.
     What is summed in several steps is added to one running sum, step after step (`_with_running_sums`). Where
     `operands` are given, by the loops whose indices each has an element of, ways also say how long they take for one
-    of these, and which results are done together. A `thorough` look at very many ways keeps fewer that are as good as
-    several others, and more to tell apart.
+    of these, and which results are done together, and none is beaten by one with other lanes along a loop that is
+    `told`. A `thorough` look at very many ways keeps fewer that are as good as several others, and more to tell apart.
     """
     most = prod(max(size) for d, size in enumerate(sizes) if d not in op.reductions)
     whole = [n for n, part in enumerate(parts) if all(part[d] >= op.trips[d] for d in op.reductions)]
     found: list[Ways] = []
     compared = _MOST_COMPARED if thorough else 0
     for outermost in (None, *(d for d, trip in enumerate(op.trips) if trip > 1)):
-        ways = _walked(op, sizes, parts, operands or (), outermost, lanes, iterations, compared)
+        ways = _walked(op, sizes, parts, operands or (), told, outermost, lanes, iterations, compared)
         ways[:, TREE] = [_additions(terms, steps) for terms, steps in ways[:, [TREE, -2]].tolist()]
         found += _with_running_sums(ways, len(parts), whole, most, again, keeping)
     ways = np.concatenate(found)
     ways = ways[ways[:, ITERATIONS] <= iterations]
     return _unbeaten(ways if operands is not None else ways[:, :TOGETHER])
+
+
+def told_lanes(lanes: int) -> tuple[int, int]:
+    """The columns of a loop that is told: each is less where the other is more, so none beats one that has others."""
+    return lanes, _TOLD // lanes
+
+
+def lanes_of(ways: Ways, column: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The fewest lanes, and the most, that each way may have along the loop that this column and the next are of."""
+    return ways[:, column], _TOLD // ways[:, column + 1]
 
 
 def iterations_of(ways: Ways, column: int, dims: int, elements: int) -> NDArray[np.float64]:
@@ -122,6 +136,7 @@ def _walked(
     sizes: DimSizes,
     parts: Sequence[IndexCounts],
     operands: Sequence[Collection[int]],
+    told: Sequence[int],
     outermost: int | None,
     lanes: float,
     iterations: float,
@@ -132,7 +147,7 @@ def _walked(
     Until all dims are known, the third column has the terms that meet in an iteration; the last ones have the steps of
     a sum, and the results that an iteration adds to.
     """
-    found = np.ones((1, PARTS + len(parts) + len(operands) + 2), np.int64)
+    found = np.ones((1, PARTS + len(parts) + len(operands) + 2 * len(told) + 2), np.int64)
     for d in sorted(range(len(op.trips)), key=lambda d: d == outermost):
         trip, summed = op.trips[d], d in op.reductions
         whole = [part[d] >= trip for part in parts]
@@ -143,7 +158,9 @@ def _walked(
                 continue
             done = (-(-min(part[d], trip) // u) for part in parts)
             shared = (_parts_of(len(dims)) // u if d in dims else steps for dims in operands)
-            rows.append((u, steps, u if summed else 1, *done, *shared, steps if summed else 1, 1 if summed else u))
+            own_lanes = (n for loop in told for n in (told_lanes(u) if loop == d else (1, 1)))
+            sums = (steps if summed else 1, 1 if summed else u)
+            rows.append((u, steps, u if summed else 1, *done, *shared, *own_lanes, *sums))
             before.append(_before_last_tile(-(-trip // u), steps))
         if not rows:
             return np.empty((0, found.shape[1]), np.int64)

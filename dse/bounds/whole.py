@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil
 
 import numpy as np
@@ -18,23 +19,26 @@ from penstock.dse.bounds.chains import Chains
 from penstock.dse.bounds.needs import IndexCounts, Needs
 from penstock.dse.bounds.operators import Needed
 from penstock.dse.bounds.overlap import COUNTED, LEAST_SHARE, Overlap
-from penstock.dse.bounds.ways import ITERATIONS, LANES, LEFT, LONG, TOGETHER, TREE, Ways, iterations_of
+from penstock.dse.bounds.ways import ITERATIONS, LANES, LEFT, LONG, TOGETHER, TREE, Ways, iterations_of, lanes_of
 from penstock.dse.support.linear import LinearProgram
 
 _MOST_BUNCHES = 240
 """Of all kernels to begin with, so that a program is solved in a second or so."""
-_ROUNDS, _ROUNDS_OF_FEW = 6, 8
+_ROUNDS, _ROUNDS_OF_FEW = 6, 16
+_MOST_IN_VAIN = 4
 _FEW_KERNELS = 8
 """Whose programs are solved in tenths of a second."""
 _EFFORT = 0.2
 """Of the solver's, a program: a bound that a second more would raise by little is one already."""
-_PARTS_OF_ONE = 4
+_PARTS_OF_ONE = 6
 """That what was picked is told apart into."""
 _MOST_COUNTS = 12
 """Of results that are done together, which are told from each other."""
 _NEAR = 0.002
 _SURE = 1 - 1e-6
-FAR, NOT_FAR = 2.0, 1.25
+_PASSED_ON = 1
+"""A token that is made of others is written no sooner than these are read, and read a cycle later."""
+FAR, NOT_FAR = 2.0, 1.08
 """Ways that take so many times as long as is known to be needed are left out: the bound is at most that then. Of what
 is known of whole lanes already little is left to find."""
 
@@ -61,6 +65,13 @@ class Unrolled:
     added: int
     done: int
     """From its last term until others read the result."""
+    tokens: Mapping[str, Sequence[tuple[int, int]]]
+    """By the kernel that makes it: for each dim of an operand, the columns of the maker's lanes along it, and of its
+    own."""
+
+
+_Picked = tuple[Sequence[int], Ways]
+"""The variables of a kernel's ways, and these."""
 
 
 class WholeLanes:
@@ -75,8 +86,10 @@ class WholeLanes:
         overlap: Overlap,
         least: float,
         most: float,
+        regrouping: int = 0,
     ) -> None:
-        self.overlap = overlap
+        """`regrouping` are the stages of what makes tokens of others of which no number is as wide."""
+        self.overlap, self.regrouping = overlap, regrouping
         self.kernels, self.chains, self.needs, self.limits = kernels, chains, needs, limits
         self.unit = max(least, 1.0)
         self.most = ceil(max(most, self.unit))
@@ -88,7 +101,7 @@ class WholeLanes:
     def shortest(self) -> float:
         if any(not len(ways) for ways in self.ways.values()):
             return float(self.most)  # and longer, were all ways kept
-        found = 0.0
+        found, vain = 0.0, 0
         for _ in range(_ROUNDS_OF_FEW if len(self.kernels) <= _FEW_KERNELS else _ROUNDS):
             try:
                 solved = self._solve()
@@ -97,8 +110,9 @@ class WholeLanes:
             if solved is None:
                 break
             cycles, picked = solved
+            vain = 0 if cycles > found else vain + 1
             found = max(found, cycles)
-            if not self._told_apart(picked):
+            if vain == _MOST_IN_VAIN or not self._told_apart(picked):
                 break
         return min(found, float(self.most)) * _SURE
 
@@ -139,6 +153,18 @@ class WholeLanes:
                     into[v] = into.get(v, 0.0) + n
             return into
 
+        differ = {
+            (maker, one.layer): _differ(program, dims, *((picks[end], columns[end]) for end in (maker, one.layer)))
+            for one in self.kernels
+            for maker, dims in one.tokens.items()
+        }
+
+        def wide(path: Sequence[str], into: dict[int, float]) -> dict[int, float]:
+            for pair in pairwise(path):
+                for variable, cycles in zip(differ.get(pair, ()), (_PASSED_ON, self.regrouping), strict=False):
+                    into[variable] = -cycles / unit
+            return into
+
         def done_together(one: Unrolled) -> None:
             """What others make for it together it has its iterations for still to do."""
             for maker, operand in one.operands.items():
@@ -151,7 +177,8 @@ class WholeLanes:
                     for n, v in enumerate(picks[maker]):
                         before = (LONG - int(made[n, LEFT])) / unit - otherwise if together[n] else 0.0
                         row[v] = before + (worked[v] if resting else 0.0)
-                    program.row(trees([maker], row), ">=", known[maker].done / unit - otherwise)
+                    row = wide((maker, one.layer), trees([maker], row))
+                    program.row(row, ">=", known[maker].done / unit - otherwise)
 
         for one in self.kernels:
             layer = one.layer
@@ -166,10 +193,12 @@ class WholeLanes:
                 for other, part in waits.items():
                     between = {times[layer]: sign, times[other]: -sign}
                     cycles = (part.cycles - 1) / unit
+                    path = (*part.through, layer) if sign > 0 else (*reversed(part.through), other)
                     row = between | weigh(other, known[other].parts[part.loops], -1 / unit)
-                    program.row(trees(part.through, row), ">=", cycles)
+                    program.row(wide(path, trees(part.through, row)), ">=", cycles)
                     if part.share > LEAST_SHARE:
-                        program.row(trees(part.through, between | {works[other]: -part.share}), ">=", cycles)
+                        row = between | {works[other]: -part.share}
+                        program.row(wide(path, trees(part.through, row)), ">=", cycles)
             done_together(one)
         self._area(program, {layer: {v: 1.0} for layer, v in lanes.items()})
         solution = program.solve(_EFFORT, _NEAR)
@@ -196,6 +225,25 @@ class WholeLanes:
         for name in COUNTED:
             if used[name]:
                 program.row(used[name], "<=", 1.0 if self.limits[name] else 0.0)
+
+
+def _differ(
+    program: LinearProgram, dims: Sequence[tuple[int, int]], maker: _Picked, reader: _Picked
+) -> tuple[int, int]:
+    """Variables that are 1 where what the one makes at once is not what the other takes in at once, and where along a
+    dim neither is several times the other."""
+    other, regrouped = program.variable(), program.variable()
+    for mine, theirs in dims:
+        (few, many), (fewest, most) = lanes_of(maker[1], mine), lanes_of(reader[1], theirs)
+        for count in np.unique(few[few == many]).tolist():
+            sure = (few == count) & (many == count)
+            same = (fewest <= count) & (count <= most)
+            fits = same | (fewest != most) | (most % count == 0) | (count % most == 0)
+            made = {v: -1.0 for v, one in zip(maker[0], sure, strict=True) if one}
+            for variable, alike in ((other, same), (regrouped, fits)):
+                taken = {v: 1.0 for v, may in zip(reader[0], alike, strict=True) if may}
+                program.row({variable: 1.0, **made, **taken}, ">=", 0)
+    return other, regrouped
 
 
 def _done_together(ways: Ways) -> Iterator[tuple[int, NDArray[np.bool_], bool]]:

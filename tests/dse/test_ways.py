@@ -14,19 +14,23 @@ import torch
 
 from benchmarks.explore import ExploreCase
 from benchmarks.workloads import Formula
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
 from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.loader import LoadedModel
 from penstock.compiler.pipeline import prepare
-from penstock.dse.bounds import bound
+from penstock.compiler.platforms import load_platform
+from penstock.dse.bounds import bound, whole
 from penstock.dse.bounds.bound import GoalBounds
 from penstock.dse.bounds.needs import read_straight
-from penstock.dse.bounds.ways import ITERATIONS, LANES, LEFT, LONG, PARTS, TOGETHER, iterations_of, ways_of
+from penstock.dse.bounds.ways import ITERATIONS, LANES, LEFT, LONG, PARTS, TOGETHER, iterations_of, lanes_of, ways_of
+from penstock.dse.evaluation.assemble import Assembler
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.lanes.alignment import divisors
 from penstock.dse.search.coordinates import Places
 from penstock.dse.search.explore import explore
+from tests.compiler.designs import Dense, build_network
 
 AGAIN, KEEPING = 3, 2
 
@@ -109,6 +113,59 @@ def test_results_that_are_done_together_make_a_bound_larger(monkeypatch: pytest.
     found = GoalBounds(evaluator).latency().value
     monkeypatch.setattr(bound, "_MOST_TOGETHER", 0)
     assert GoalBounds(evaluator).latency().value < found <= 4258
+
+
+@pytest.mark.parametrize("made", [1, 2, 3, 8, 12])
+@pytest.mark.parametrize("taken", [1, 2, 3, 8, 12])
+def test_tokens_become_others_as_late_as_a_bound_says(made: int, taken: int) -> None:
+    """Along one dim: what is as wide passes at once; what takes neither whole tokens nor whole parts, a stage later."""
+    layers = (Dense(24, False, False), Dense(5, False, False))
+    program = build_network("float32", 1, 6, layers, seed=0)
+    first, then, last, *_ = read_graph(program.module).operations
+    design = default_design(read_graph(program.module), "xcu280", 300.0)
+    lanes = {first.layer: (1, made, 1), then.layer: (1, made), last.layer: (1, 1, taken)}
+    kernels = {name: replace(design.kernels[name], tile=own, unroll=own) for name, own in lanes.items()}
+    design = replace(design, kernels={**design.kernels, **kernels})
+    network = Assembler(program, load_platform("xcu280"), 300.0).network(design)
+    between = [task for task in network.tasks if task.layer == f"convert.{then.layer}"]
+    if made == taken:
+        assert not between
+        return
+    stages = [port.stage for task in between for nest in task.nests for port in nest.ports if port.direction == "write"]
+    begun = [port.stage for task in between for nest in task.nests for port in nest.ports if port.direction == "read"]
+    several = made % taken == 0 or taken % made == 0
+    assert sum(stages) - sum(begun) + len(between) >= 1 + (not several)
+
+
+def test_lanes_that_are_told_are_beaten_by_no_others() -> None:
+    """Of what an operand is taken in by, each number of lanes is kept, and ways that count as one say from which to
+    which they have."""
+    op = graph_of(lambda x, y: x @ y, torch.ones(1, 12), torch.ones(12, 8)).operations[0]
+    (summed,) = op.reductions
+    sizes = tuple((trip,) for trip in op.trips)
+    kept = ways_of(op, sizes, [], operands=[], told=[summed])
+    few, many = lanes_of(kept, PARTS)
+    assert set(few.tolist()) == set(many.tolist()) == set(divisors(12))
+    assert len(kept) > len(ways_of(op, sizes, [], operands=[]))
+    fewest, most = lanes_of(kept.min(axis=0)[None], PARTS)
+    assert (fewest.tolist(), most.tolist()) == ([1], [12])
+
+
+def test_tokens_of_other_widths_make_a_bound_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row through two layers; the search finds a design of 91 cycles."""
+    program = prepare(
+        import_loaded(
+            LoadedModel(
+                "formula", "test", Formula(lambda x, w, v: x @ w @ v),
+                (torch.ones(1, 48), torch.ones(48, 32), torch.ones(32, 16)),
+            )
+        )
+    )  # fmt: skip
+    free = Evaluator.create(program, "xcu280")
+    evaluator = replace(free, goal=Goal.of([], ["dsp<=400"]).on(free.platform))
+    found = GoalBounds(evaluator).latency().value
+    monkeypatch.setattr(whole, "_PASSED_ON", 0)
+    assert GoalBounds(evaluator).latency().value < found <= explore(evaluator, 4).best.evaluation.values[0]
 
 
 def graph_of(formula: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> Graph:
