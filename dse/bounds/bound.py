@@ -39,7 +39,7 @@ MOST_TOLD_APART = 16
 _MOST_THOROUGH, _MOST_TOGETHER = 4, 3
 """And up to which more ways are kept to be told apart, and results that are done together are waited for together."""
 _SHORT = 500
-"""Cycles up to which one kernel more is not too many: what is found together is a few cycles."""
+"""Cycles up to which widths of tokens are told, and one kernel more is not too many: what that adds is a few cycles."""
 _SLACK = 1e-9
 """Sums of shares are floats: a design that takes all of a resource keeps to it."""
 
@@ -258,7 +258,7 @@ class GoalBounds:
             for other, part in of_one.items():
                 if part.loops not in parts[other]:
                     parts[other].append(part.loops)
-        passed = Tokens.of(self.graph) if together else Tokens.untold(self.graph)
+        passed = Tokens.of(self.graph, told=longest <= _SHORT) if together else Tokens.untold(self.graph)
         unrolled: list[Unrolled] = []
         columns: dict[str, Mapping[int, int]] = {}
         for op, one in zip(self.graph.operations, self.kernels, strict=True):

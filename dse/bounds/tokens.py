@@ -23,15 +23,16 @@ class Tokens:
     told: Mapping[str, Sequence[int]]
 
     @staticmethod
-    def of(graph: Graph) -> Tokens:
+    def of(graph: Graph, *, told: bool) -> Tokens:
+        """Where widths are not `told`, of no loop."""
         straight = {op.layer: read_straight(op, graph) for op in graph.operations}
-        told: dict[str, dict[int, None]] = {op.layer: {} for op in graph.operations}
-        for op in graph.operations:
+        loops: dict[str, dict[int, None]] = {op.layer: {} for op in graph.operations}
+        for op in graph.operations if told else ():
             for maker, dims in straight[op.layer].items():
                 for made, taken in zip(_made(graph, maker), dims, strict=True):
                     if op.trips[taken] > 1:
-                        told[maker][made] = told[op.layer][taken] = None
-        return Tokens(graph, straight, {layer: tuple(loops) for layer, loops in told.items()})
+                        loops[maker][made] = loops[op.layer][taken] = None
+        return Tokens(graph, straight, {layer: tuple(own) for layer, own in loops.items()})
 
     @staticmethod
     def untold(graph: Graph) -> Tokens:

@@ -24,14 +24,14 @@ from penstock.dse.support.linear import LinearProgram
 
 _MOST_BUNCHES = 240
 """Of all kernels to begin with, so that a program is solved in a second or so."""
-_ROUNDS, _ROUNDS_OF_FEW = 6, 16
+_ROUNDS, _ROUNDS_OF_FEW, _ROUNDS_OF_WIDTHS = 6, 8, 16
 _MOST_IN_VAIN = 4
 _FEW_KERNELS = 8
 """Whose programs are solved in tenths of a second."""
 _EFFORT = 0.2
 """Of the solver's, a program: a bound that a second more would raise by little is one already."""
-_PARTS_OF_ONE = 6
-"""That what was picked is told apart into."""
+_PARTS_OF_ONE, _PARTS_BY_WIDTH = 4, 6
+"""That what was picked is told apart into, and where the widths of tokens are told."""
 _MOST_COUNTS = 12
 """Of results that are done together, which are told from each other."""
 _NEAR = 0.002
@@ -90,6 +90,7 @@ class WholeLanes:
     ) -> None:
         """`regrouping` are the stages of what makes tokens of others of which no number is as wide."""
         self.overlap, self.regrouping = overlap, regrouping
+        self.widths = any(any(one.tokens.values()) for one in kernels)
         self.kernels, self.chains, self.needs, self.limits = kernels, chains, needs, limits
         self.unit = max(least, 1.0)
         self.most = ceil(max(most, self.unit))
@@ -102,7 +103,8 @@ class WholeLanes:
         if any(not len(ways) for ways in self.ways.values()):
             return float(self.most)  # and longer, were all ways kept
         found, vain = 0.0, 0
-        for _ in range(_ROUNDS_OF_FEW if len(self.kernels) <= _FEW_KERNELS else _ROUNDS):
+        few = len(self.kernels) <= _FEW_KERNELS
+        for _ in range(_ROUNDS_OF_WIDTHS if self.widths else _ROUNDS_OF_FEW if few else _ROUNDS):
             try:
                 solved = self._solve()
             except PenstockError:  # no solution in time
@@ -118,12 +120,12 @@ class WholeLanes:
 
     def _told_apart(self, picked: Mapping[str, Sequence[int]]) -> bool:
         """Whether what was picked was more than one way somewhere."""
-        new = False
+        new, parts = False, _PARTS_BY_WIDTH if self.widths else _PARTS_OF_ONE
         for layer, numbers in picked.items():
             bunches: list[NDArray[np.int64]] = []
             for number, bunch in enumerate(self.places[layer]):
                 split = number in numbers and len(bunch) > 1
-                bunches += _apart(self.ways[layer], bunch) if split else [bunch]
+                bunches += _apart(self.ways[layer], bunch, parts) if split else [bunch]
                 new |= split
             self.places[layer] = bunches
         return new
@@ -157,6 +159,7 @@ class WholeLanes:
             (maker, one.layer): _differ(program, dims, *((picks[end], columns[end]) for end in (maker, one.layer)))
             for one in self.kernels
             for maker, dims in one.tokens.items()
+            if dims
         }
 
         def wide(path: Sequence[str], into: dict[int, float]) -> dict[int, float]:
@@ -268,10 +271,10 @@ def _near_ones(ways: Ways, most: int) -> list[NDArray[np.int64]]:
     return [bunch for bunch in np.array_split(order, min(most, len(order))) if len(bunch)]
 
 
-def _apart(ways: Ways, bunch: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _apart(ways: Ways, bunch: NDArray[np.int64], parts: int) -> Iterator[NDArray[np.int64]]:
     """A few bunches of one: each time the largest is halved."""
     found = [bunch]
-    while len(found) < _PARTS_OF_ONE and len(largest := max(found, key=len)) > 1:
+    while len(found) < parts and len(largest := max(found, key=len)) > 1:
         found = [one for one in found if one is not largest] + _halves(ways, largest)
     return iter(found)
 
