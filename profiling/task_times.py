@@ -132,7 +132,7 @@ def work_of(
         external = [p for p in schedule.ports if p.kind == "external"]
         period = max([float(schedule.ii), *(p.bits * share for p in external)])
         served = max([0.0, *(p.bits * share for p in external if p.direction == "read")])
-        late = ceil(served) - 1 if served >= _SEVERAL else 0
+        late = ceil(served) - 1 if served >= _SEVERAL and served > schedule.ii else 0  # else its stages have it
         accesses = _accesses(schedule, period, late, positions, base, ends, indices)
         reads = [access for access, direction in accesses if direction == "read"]
         writes = [access for access, direction in accesses if direction == "write"]

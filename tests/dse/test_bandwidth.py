@@ -139,7 +139,7 @@ def test_ports_of_several_memories_stand_on_their_own_dies() -> None:
 
 @pytest.mark.parametrize("pad", [0, 1])
 def test_a_token_of_several_words_comes_with_the_last_of_them(pad: int) -> None:
-    """All of a row at once: 3,328 bits (or 3,360, in a row that is padded) through a port of 512."""
+    """All of a row at once: 3,328 bits through a port of 512; in a row of 105 elements one after the other."""
     row = LoadedModel("row", "test", Formula(lambda x: x / x.sum(-1, keepdim=True)), (torch.ones(1, 104),))
     evaluator = Evaluator.create(prepare(import_loaded(row)), "u55c")
     setting = {**evaluator.space.fitted_setting(), "walk.sum": "1", "walk.div": "1", "pad.sum.1": pad}
@@ -148,4 +148,6 @@ def test_a_token_of_several_words_comes_with_the_last_of_them(pad: int) -> None:
     network = evaluator.assembler.network(found.design)
     seen = simulate_design(network, evaluator.platform, evaluator.clock_mhz, depths=found.design.fifo_depths)
     assert abs(found.figures.latency - seen.latency) <= 2
+    (load,) = next(task.nests for task in network.tasks if task.name.startswith("load"))
+    assert load.ii == (105 if pad else 1)
     assert GoalBounds(evaluator).latency().value <= seen.latency
