@@ -6,12 +6,13 @@ from dataclasses import replace
 from math import prod
 
 import pytest
+from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.analysis.ports import stored_bits
 from penstock.compiler.dialects import nest
-from penstock.compiler.dialects.directives import AxiAttr, interfaces_of, word_of
+from penstock.compiler.dialects.directives import AxiAttr, BanksAttr, interfaces_of, word_of
 from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.schedule import NestSchedule, load_library, schedule_nest
@@ -34,7 +35,7 @@ def streamed(kind: str, rows: int, inputs: int, outputs: int) -> Lowered:
 def outside(lowered: Lowered, library: tuple[str, float]) -> list[tuple[int, int, NestSchedule]]:
     """Bits that an iteration of each load and store moves, the bits of its port, and its schedule."""
     top, found = lowered.top, list[tuple[int, int, NestSchedule]]()
-    ports = dict(zip(top.body.block.args, interfaces_of(top), strict=True))
+    ports: dict[SSAValue, AxiAttr | BanksAttr] = dict(zip(top.body.block.args, interfaces_of(top), strict=True))
     for _, one in lowered.nests:
         for access in one.body.block.ops:
             if not isinstance(access, nest.LoadOp | nest.StoreOp) or access.memory not in ports:
