@@ -22,7 +22,7 @@ from penstock.dse.bounds.loads import Loads
 from penstock.dse.bounds.needs import IndexCounts, Needs, needs_of, share_of
 from penstock.dse.bounds.operators import LeastBody, Needed, body_of, weighed
 from penstock.dse.bounds.overlap import Overlap, Working
-from penstock.dse.bounds.tokens import PassedTokens
+from penstock.dse.bounds.tokens import TakenStraight
 from penstock.dse.bounds.ways import LONG, PARTS, told_lanes, ways_of
 from penstock.dse.bounds.whole import FAR, NOT_FAR, ReadOperand, Unrolled, WholeLanes
 from penstock.dse.evaluation.energy import static_w
@@ -258,7 +258,7 @@ class GoalBounds:
             for other, part in of_one.items():
                 if part.loops not in parts[other]:
                     parts[other].append(part.loops)
-        passed = PassedTokens.of(self.graph, told=longest <= _SHORT) if together else PassedTokens.untold(self.graph)
+        passed = TakenStraight.of(self.graph, told=longest <= _SHORT) if together else TakenStraight.untold(self.graph)
         unrolled: list[Unrolled] = []
         columns: dict[str, Mapping[int, int]] = {}
         for op, one in zip(self.graph.operations, self.kernels, strict=True):

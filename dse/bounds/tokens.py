@@ -14,7 +14,7 @@ from penstock.dse.bounds.needs import read_straight
 
 
 @dataclass(frozen=True)
-class PassedTokens:
+class TakenStraight:
     """By kernel: who makes what it takes straight, with its own loop for each dim of that; and the loops whose lanes
     are told, of both."""
 
@@ -23,7 +23,7 @@ class PassedTokens:
     told: Mapping[str, Sequence[int]]
 
     @staticmethod
-    def of(graph: Graph, *, told: bool) -> PassedTokens:
+    def of(graph: Graph, *, told: bool) -> TakenStraight:
         """Where widths are not `told`, of no loop."""
         straight = {op.layer: read_straight(op, graph) for op in graph.operations}
         loops: dict[str, dict[int, None]] = {op.layer: {} for op in graph.operations}
@@ -32,12 +32,14 @@ class PassedTokens:
                 for made, taken in zip(_made(graph, maker), dims, strict=True):
                     if op.trips[taken] > 1:
                         loops[maker][made] = loops[op.layer][taken] = None
-        return PassedTokens(graph, straight, {layer: tuple(own) for layer, own in loops.items()})
+        return TakenStraight(graph, straight, {layer: tuple(own) for layer, own in loops.items()})
 
     @staticmethod
-    def untold(graph: Graph) -> PassedTokens:
+    def untold(graph: Graph) -> TakenStraight:
         """Nothing is said of any."""
-        return PassedTokens(graph, {op.layer: {} for op in graph.operations}, {op.layer: () for op in graph.operations})
+        return TakenStraight(
+            graph, {op.layer: {} for op in graph.operations}, {op.layer: () for op in graph.operations}
+        )
 
     def columns(self, layer: str, first: int) -> Mapping[int, int]:
         """By loop the first of its two columns, where a kernel's begin here."""
