@@ -12,30 +12,26 @@ _Task = TypeVar("_Task", bound=Hashable)
 
 def circles_in(tasks: Iterable[_Task], edges: Iterable[tuple[_Task, _Task]]) -> list[tuple[_Task, ...]]:
     """Tasks whose tokens come back to them, each set of them once, in the order in which they are given."""
-    order = {task: number for number, task in enumerate(tasks)}
-    sources: dict[_Task, set[_Task]] = {task: set() for task in order}
+    sources: dict[_Task, set[_Task]] = {task: set() for task in tasks}
     for writer, reader in edges:
         sources[reader].add(writer)
-    return _circles(order, sources)
+    return [] if len(_steps(sources)) == len(sources) else _circles(sources)
 
 
 def writers_first(sources: Mapping[_Task, Collection[_Task]]) -> list[tuple[_Task, ...]]:
     """Tasks one by one, or a whole circle at once, each after all that they read from. `sources` are what a task reads
     from; as far as it may be, the order in which they are given is kept."""
-    circles = _circles({task: number for number, task in enumerate(sources)}, sources)
-    together = {task: circle for circle in circles for task in circle}
-    if not together:
-        steps = _steps(sources)
+    steps = _steps(sources)
+    if len(steps) == len(sources):  # as in most networks
         return [(task,) for task in sorted(sources, key=steps.__getitem__)]
+    together = {task: circle for circle in _circles(sources) for task in circle}
     groups = dict.fromkeys(together.get(task, (task,)) for task in sources)
     above = {group: {together.get(w, (w,)) for task in group for w in sources[task]} for group in groups}
-    steps_of = _steps(above)
-    return sorted(groups, key=steps_of.__getitem__)
+    return sorted(groups, key=_steps(above).__getitem__)
 
 
-def _circles(order: Mapping[_Task, int], sources: Mapping[_Task, Collection[_Task]]) -> list[tuple[_Task, ...]]:
-    if len(_steps(sources)) == len(sources):
-        return []  # as in most networks
+def _circles(sources: Mapping[_Task, Collection[_Task]]) -> list[tuple[_Task, ...]]:
+    order = {task: number for number, task in enumerate(sources)}
     graph: nx.DiGraph[_Task] = nx.DiGraph()
     graph.add_nodes_from(order)
     graph.add_edges_from((writer, task) for task, writers in sources.items() for writer in writers)

@@ -26,6 +26,7 @@ _MOST_BUNCHES = 240
 """Of all kernels to begin with, so that a program is solved in a second or so."""
 _ROUNDS, _ROUNDS_OF_FEW, _ROUNDS_OF_WIDTHS = 6, 8, 16
 _MOST_IN_VAIN = 4
+"""Programs one after the other that say nothing new."""
 _FEW_KERNELS = 8
 """Whose programs are solved in tenths of a second."""
 _EFFORT = 0.2
