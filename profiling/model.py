@@ -6,7 +6,7 @@ costs, the tools' sharing and renaming of logic, memory refresh and bank conflic
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -34,6 +34,8 @@ _MOST_INPUTS = 5
 """That are followed where full FIFOs hold them up. Where these hold less than an input, the second is as far behind the
 first as any is behind the one before; of those that hold whole inputs, it takes so many more until they are full."""
 _MOST_FACTS = 1 << 16
+_AT_HAND = 6
+"""Networks: what fits is looked for among a few that are much alike, and one of them timed."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,15 @@ class DesignFigures:
     evidence: Evidence = "modelled"
 
 
+@dataclass
+class _Latest:
+    """One timeline for each kernel of a network, and its figures where no channel is ever full, once asked for."""
+
+    network: TaskNetwork
+    free: list[FreeTimeline]
+    figures: DesignFigures | None = None
+
+
 class DesignModel:
     """Time and area of designs on one platform at one clock; what was found for one helps with the next.
 
@@ -106,16 +117,20 @@ class DesignModel:
         self._timelines = TimelineMemory()
         self._areas: dict[tuple[str, int, int, MemoryShape | None], Resources] = {}
         self._facts: dict[int, tuple[_TaskFacts, object]] = {}
-        self._latest: tuple[TaskNetwork, list[FreeTimeline]] | None = None
+        self._latest = deque[_Latest](maxlen=_AT_HAND)
 
     def figures(self, network: TaskNetwork, *, bounded: bool = True, seen: bool = False) -> DesignFigures:
         """Time and area of a scheduled network. `bounded=False` ignores channel depths (to find them).
 
         Depths that were `seen` to run through are not doubted.
         """
-        pairs = zip(self._free(network), network.groups, strict=True)
-        times = [free.bounded(part, seen=seen) if bounded else free.result() for free, part in pairs]
-        return self._figures(network, times)
+        known = self._known(network)
+        if bounded:
+            pairs = zip(known.free, network.groups, strict=True)
+            return self._figures(network, [free.bounded(part, seen=seen) for free, part in pairs])
+        if known.figures is None:
+            known.figures = self._figures(network, [free.result() for free in known.free])
+        return known.figures
 
     def with_depths(
         self, figures: DesignFigures, network: TaskNetwork, depths: Mapping[str, int], *, seen: bool = False
@@ -172,8 +187,12 @@ class DesignModel:
         return replace(figures, channels=channels, resources=area)
 
     def _free(self, network: TaskNetwork) -> list[FreeTimeline]:
-        """One for each kernel. Those of the network that was asked for last are at hand."""
-        if self._latest is None or self._latest[0] is not network:
+        return self._known(network).free
+
+    def _known(self, network: TaskNetwork) -> _Latest:
+        """The latest few networks' are at hand."""
+        found = next((one for one in self._latest if one.network is network), None)
+        if found is None:
             free = [
                 FreeTimeline(
                     part, read_stage=self.library.read_stage, platform=self.platform, clock_mhz=self.clock_mhz,
@@ -181,8 +200,8 @@ class DesignModel:
                 )
                 for part in network.groups
             ]  # fmt: skip
-            self._latest = (network, free)
-        return self._latest[1]
+            self._latest.appendleft(found := _Latest(network, free))
+        return found
 
     def _figures(self, network: TaskNetwork, timelines: Sequence[Timeline]) -> DesignFigures:
         """Kernels run one after the other: times add up, and so does the area, for all are there at once."""

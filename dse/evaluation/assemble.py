@@ -7,6 +7,7 @@ are built alone, between FIFOs of its own. They are scheduled as the facts that 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -30,6 +31,8 @@ from penstock.profiling.network import Task, TaskChannel, TaskNetwork, block_of,
 
 _PIECE = "piece"
 """What a part is called while it is looked at alone."""
+_AT_HAND = 6
+"""Designs: a search asks for what it looks at more than once."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Assembler:
         self._pieces: dict[Hashable, _Piece] = {}
         self._bodies: BodyMemory = {}
         self._port_nests: dict[Hashable, tuple[tuple[NestSchedule, ...], object]] = {}
+        self._latest = deque[tuple[Design, TaskNetwork]](maxlen=_AT_HAND)
 
     def declared_depths(self, _: Design) -> dict[str, int]:
         """A model's channels are all the tool's to size."""
@@ -88,7 +92,15 @@ class Assembler:
         return self._planners[key]
 
     def network(self, design: Design) -> TaskNetwork:
-        """The same network as lowering the whole design and scheduling it gives."""
+        """The same network as lowering the whole design and scheduling it gives; at hand for the latest few designs."""
+        without = replace(design, fifo_depths={}, dies={}, memories={}, allocated_for="")
+        found = next((network for one, network in self._latest if one == without), None)
+        if found is None:
+            found = self._network(without)
+            self._latest.appendleft((without, found))
+        return found.with_depths(design.fifo_depths) if design.fifo_depths else found
+
+    def _network(self, design: Design) -> TaskNetwork:
         channels: dict[str, TaskChannel] = {}
         tasks: list[Task] = []
         for group, kernel in enumerate(self.planner(design).plan(design).kernels):
@@ -125,15 +137,15 @@ class Assembler:
         renamed = {_input_channel(i): stream.channel for i, stream in enumerate(part.inputs)}
         for index, end in enumerate(end for one in ends for end in one):
             name = renamed[_output_channel(index)] = end.channel
-            depth = design.fifo_depths.get(name, design.default_depth)
             order = end.order
-            channels[name] = TaskChannel(name, "stream", depth, order.bits, lanes=prod(order.kind.element_shape))
+            lanes = prod(order.kind.element_shape)
+            channels[name] = TaskChannel(name, "stream", design.default_depth, order.bits, lanes=lanes)
         if piece.block is not None:
             name = renamed[piece.block.name] = block_name(part.name)
-            channels[name] = replace(piece.block, name=name, depth=design.fifo_depths.get(name, BLOCKS))
+            channels[name] = replace(piece.block, name=name, depth=BLOCKS)
         for inner in piece.fifos:
             name = renamed[inner.name] = channel_inside(part.label, inner.name)
-            channels[name] = replace(inner, name=name, depth=design.fifo_depths.get(name, design.default_depth))
+            channels[name] = replace(inner, name=name, depth=design.default_depth)
         tasks: list[Task] = []
         for one in piece.tasks:
             own = renamed

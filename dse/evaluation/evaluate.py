@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import Design
@@ -107,7 +108,6 @@ class Evaluator:
         object.__setattr__(self, "_dies", DieCheck(self.platform))
         object.__setattr__(self, "_seen", Remembered())
         object.__setattr__(self, "_run_through", dict[Hashable, bool]())
-        object.__setattr__(self, "_latest", None)
         object.__setattr__(self, "_arithmetic_uj", operations_uj(graph))
 
     @property
@@ -218,7 +218,8 @@ class Evaluator:
 
     def _with_memories(self, found: Evaluation, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
         """The same design with memories built otherwise, where it may fit then and does not as it is."""
-        if not may_fit_otherwise(found.figures, self.may_use, lambda: memory_luts(self._network(found.design))):
+        network = partial(self.assembler.network, found.design)
+        if not may_fit_otherwise(found.figures, self.may_use, lambda: memory_luts(network())):
             return found
         meaning = self.meaning(found.design)
         key = (_IN_MEMORIES, meaning in refuted, meaning)
@@ -233,19 +234,13 @@ class Evaluator:
 
     def _allocated(self, design: Design, kinds: Mapping[str, str], gap: float) -> Allocation | None:
         """What a design's memories are built of, those in `kinds` as these say; None where there are not enough."""
-        network = self._network(design)
+        network = self.assembler.network(design)
         try:
             return allocate_whole(network, self.assembler.library, self.may_use, kinds, gap, explain=False)
         except PenstockError as error:
             if error.code not in NO_MEMORY:
                 raise
             return None
-
-    def _network(self, design: Design) -> TaskNetwork:
-        """The tasks and channels of a design; at hand for the one that was modelled last."""
-        if (latest := self.__dict__["_latest"]) is not None and latest[0] is design:
-            return latest[1].with_depths(design.fifo_depths)
-        return self.assembler.network(design)
 
     def counted(self, evaluation: Evaluation, resources: Resources) -> Evaluation:
         """The same with another count of what it takes."""
@@ -350,13 +345,9 @@ class Evaluator:
 
     def _with_times(self, evaluation: Evaluation) -> Evaluation:
         timing: DesignModel = self.__dict__["_timing"]
-        design, latest = evaluation.design, self.__dict__["_latest"]
-        if latest is not None and latest[0] is design:  # whose network was just made: it has other depths, that is all
-            _, network, free = latest
-        else:
-            network = self.assembler.network(design)
-            free = timing.figures(network, bounded=False)
-        figures = timing.with_depths(free, network, design.fifo_depths, seen=not evaluation.assumed)
+        network = self.assembler.network(evaluation.design.with_fifo_depths({}))
+        free, depths = timing.figures(network, bounded=False), evaluation.design.fifo_depths
+        figures = timing.with_depths(free, network, depths, seen=not evaluation.assumed)
         return replace(evaluation, figures=replace(figures, resources=evaluation.figures.resources), timed=True)
 
     def _model(self, design: Design, params: dict[str, Value], *, safe: bool = False) -> Evaluation:
@@ -379,7 +370,6 @@ class Evaluator:
         depths = {**(single_blocks(free.channels) if self.goal.sizes_for_one else {}), **depths}
         figures = timing.with_area(free, network, depths)
         design = design.with_fifo_depths(depths)
-        self.__dict__["_latest"] = (design, network, free)
         cost = run_cost(network, self.platform, self.arithmetic_uj)
         dies: DieCheck = self.__dict__["_dies"]
         shares, fullest = figures.resources.share_of(self.platform.limits), dies.fullest(network, figures)

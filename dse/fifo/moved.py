@@ -12,7 +12,7 @@ early for another's sake: what it then holds beyond its limit counts like all el
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from penstock.profiling.channel_times import most_held
 _MOST_ROUNDS = 4
 _NEVER = 1 << 60
 _Span = tuple[Ints, Ints]  # when an access takes hold of each token or slot, and when it hands it on
-_Undo = list[tuple[dict[str, Any], str, Any]]  # a table, a channel, and what was there
+_Undo = list[tuple[dict[Any, Any], str | int, Any]]  # a table, a channel or task, and what was there
 
 
 def moved_depths(
@@ -95,6 +95,7 @@ class _Moves:
         self._bits, self._rooms, self._limits, self._left = bits, rooms, limits, most
         self._ends = latest.ends
         self._tasks = [_Moved(own, clock) for own, clock in latest.processes]  # readers first
+        self._late = {number: task.latest for number, task in enumerate(self._tasks)}
         self._written: dict[str, _Span] = {}
         self._read: dict[str, _Span] = {}
         for task in self._tasks:
@@ -112,6 +113,10 @@ class _Moves:
                     self._behind[writer].append(number)
         loads = [[a.channel in limits for a in task.own.accesses if a.writes] for task in self._tasks]
         self._movable = [n for n, ahead in reversed(list(enumerate(loads))) if not (ahead and all(ahead))]
+        self._moves = 0
+        self._changed = dict.fromkeys((*self._written, *self._read), 0)
+        self._tried: dict[tuple[tuple[int, ...], bool], int] = {}
+        self._around = [self._channels_around(number) for number in range(len(self._tasks))]
 
     def round(self) -> bool:
         """Every task that is no load alone, and with its neighbours; whether that saved anything."""
@@ -126,6 +131,16 @@ class _Moves:
                     self._move(sorted(group, reverse=early), early=early)
         return self._cost < cost
 
+    def _channels_around(self, number: int) -> frozenset[str]:
+        """All that a move of a task looks at or changes: its own channels, and those of the loads that follow it."""
+        own = self._tasks[number].own.accesses
+        loads = [self._channels_around(self._writer[a.channel]) for a in own if self._is_brought(a)]
+        return frozenset([a.channel for a in own]).union(*loads)
+
+    def _is_brought(self, access: OwnAccess) -> bool:
+        """Whether a load fills what is read."""
+        return not access.writes and access.channel in self._limits
+
     def _waits(self, name: str) -> int:
         """Bits that wait in a FIFO, but for what loads hold within their limits."""
         return self._bits[name] * max(0, self.held[name] - self._limits.get(name, 0))
@@ -135,47 +150,59 @@ class _Moves:
         return max(1, most_held(np.arange(len(written)), written, self._read[name][1]))
 
     def _move(self, group: Sequence[int], *, early: bool) -> None:
-        """Kept where it saves bits."""
+        """Kept where it saves bits. What did not is tried again once something around it has changed."""
         undo: _Undo = []
         if self._left <= 0:
             return
+        self._moves += 1
+        before = self._tried.get(move := (tuple(group), early), -1)
+        if all(self._changed[name] <= before for number in group for name in self._around[number]):
+            return
+        self._tried[move] = self._moves
         cost = self._cost
         done = all(self._moved(number, undo, early=early) for number in group)
         if not done or self._cost >= cost:
-            for table, channel, was in reversed(undo):
-                table[channel] = was
+            for table, key, was in reversed(undo):
+                table[key] = was
             self._cost = cost
+        else:
+            self._changed |= {key: self._moves + 1 for _, key, _ in undo if isinstance(key, str)}
 
     def _moved(self, number: int, undo: _Undo, *, early: bool) -> bool:
         task = self._tasks[number]
+        self._left -= task.events
         least, most = task.no_sooner(self._needed(task)), task.no_later(self._spare(task))
         if (least > most).any():
             return False
-        self._put(number, least if early else most, undo)
-        return self._follow(number, undo)
+        return self._follow(number, self._put(number, least if early else most, undo), undo)
 
-    def _follow(self, number: int, undo: _Undo) -> bool:
-        """Loads come when this one wants what they bring; False where they cannot."""
+    def _follow(self, number: int, changed: Collection[str], undo: _Undo) -> bool:
+        """Loads come when this one wants what they bring, where that has changed; False where they cannot."""
         for access in self._tasks[number].own.accesses:
-            if not access.writes and access.channel in self._limits:
+            if access.channel in changed and self._is_brought(access):
                 load = self._writer[access.channel]
                 task = self._tasks[load]
+                self._left -= task.events
                 late = task.no_later(self._spare(task))
                 if (task.no_sooner(self._needed(task)) > late).any():
                     return False
-                self._put(load, late, undo)
-                if not self._follow(load, undo):
+                if not self._follow(load, self._put(load, late, undo), undo):
                     return False
         return True
 
-    def _put(self, number: int, late: Ints, undo: _Undo) -> None:
-        task = self._tasks[number]
-        self._left -= task.events
+    def _put(self, number: int, late: Ints, undo: _Undo) -> set[str]:
+        """The channels of which that changes the times."""
+        task, changed = self._tasks[number], set[str]()
+        if np.array_equal(late, self._late[number]):
+            return changed
+        undo.append((self._late, number, self._late[number]))
+        self._late[number] = late
         for access, span in zip(task.own.accesses, task.times(late), strict=True):
             table, name = self._written if access.writes else self._read, access.channel
             was = table[name]
             if all(np.array_equal(now, then) for now, then in zip(span, was, strict=True)):
                 continue
+            changed.add(name)
             undo.append((table, name, was))
             table[name] = span
             if name in self._bits:
@@ -183,6 +210,7 @@ class _Moves:
                 self._cost -= self._waits(name)
                 self.held[name] = self._most_held(name)
                 self._cost += self._waits(name)
+        return changed
 
     def _needed(self, task: _Moved) -> Ints:
         """By how much each event is to be late for what it takes, and for blocks that are given back."""

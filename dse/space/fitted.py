@@ -48,6 +48,8 @@ IN_PARTS = "-parts"
 _PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0), (IN_TURN, False), (ROWS, NOT_BLOCKED)}
 MOST_FITTED = 64
 """Kernels up to which walks are decided one by one; of more, each has its plainest."""
+_AT_HAND = 64
+"""Fitted designs: one setting is fitted within a dozen allowances, and mostly twice."""
 
 FittedSetting = Mapping[str, int | str | bool]
 FittedValues = tuple[int | str | bool, ...]
@@ -176,9 +178,10 @@ class Fitting:
     def kernels(self, settings: FittedSetting, allowance: Allowance) -> dict[str, KernelDesign]:
         """The kernels of the fastest design within an allowance, as far as operators say; one lane each if none is."""
         key = (allowance, *settings.items())
-        if key not in self._latest:  # a search looks at the first design, and makes it fit after that
+        if key not in self._latest:  # a search looks at the first design, and makes it fit after that, or once more
             fitter = self._fitter(settings, allowance.one, allowance.spilled)
-            self._latest.clear()
+            if len(self._latest) == _AT_HAND:
+                del self._latest[next(iter(self._latest))]
             self._latest[key] = fitter.kernels(
                 self.walks(settings), allowance.whole, self.sizes(settings), allowance.changed
             )
