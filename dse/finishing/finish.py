@@ -115,9 +115,10 @@ def _tightened(
     return for_one_input(evaluator, found, for_one)
 
 
-def _placed(evaluator: Evaluator, design: Design, *, divide: bool) -> Placement:
+def _placed(evaluator: Evaluator, design: Design, *, divide: bool, best: bool = True) -> Placement:
     network, library = evaluator.assembler.network(design), evaluator.assembler.library
-    return place(network, evaluator.platform, library, design, divide=divide, limits=evaluator.may_use)
+    limits = evaluator.may_use
+    return place(network, evaluator.platform, library, design, divide=divide, limits=limits, best=best)
 
 
 def _where_it_was(evaluator: Evaluator, before: Design, sized: Design) -> Design:
@@ -256,13 +257,13 @@ def _check_place(evaluator: Evaluator, design: Design) -> None:
         return
     as_modelled = design.unallocated()
     try:
-        _placed(evaluator, as_modelled, divide=True)
+        _placed(evaluator, as_modelled, divide=True, best=False)
     except PenstockError as error:
         if error.code not in NO_PLACE:
             raise
         channels = evaluator.assembler.network(design).channels.values()
         smallest = {channel.name: 1 for channel in channels if channel.kind in ("stream", "block")}
-        _placed(evaluator, replace(as_modelled, fifo_depths=smallest), divide=True)
+        _placed(evaluator, replace(as_modelled, fifo_depths=smallest), divide=True, best=False)
 
 
 def _commonest(errors: Sequence[PenstockError]) -> PenstockError | None:

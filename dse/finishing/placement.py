@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from penstock.compiler.design import Design
@@ -72,6 +73,7 @@ def place(
     *,
     divide: bool = False,
     limits: Resources | None = None,
+    best: bool = True,
 ) -> Placement:
     """Place a scheduled design on a platform; what the design record says already is kept.
 
@@ -81,11 +83,12 @@ def place(
     is, then tasks are placed, then the memories of each die are built for good. Where the tasks find no place so, what
     large memories are built of is chosen together with the dies: loads stand beside external memory, and may have it
     full of one kind and empty of the other. With `limits` of the chip below the
-    platform's, the first of these stands, since no die knows of them.
+    platform's, the first of these stands, since no die knows of them. Who only asks whether there is a place need not
+    have the `best` one, for which an integer program takes seconds: what moving tasks finds will do.
     """
     kinds = dict(design.memories) if design is not None else {}
     site = site_of(platform)
-    logic = {t.name: total([n.logic for n in t.nests]) for t in network.tasks}
+    of_tasks = {t.name: total([n.logic for n in t.nests]) for t in network.tasks}
     limits = limits or platform.limits
     whole = allocate_whole(network, library, limits, kinds)
     graph = placement_graph(network, platform, library, whole.uses)
@@ -93,12 +96,23 @@ def place(
         _check_dies(design.dies, [t.name for t in network.tasks], site)
         graph = graph.pinned(dict(design.dies))
     undivided, uses = "", dict(whole.uses)
+
+    def built_on(placed: Partition, built: Mapping[str, MemoryUse]) -> Placement:
+        chosen = kinds | {name: use.kind for name, use in built.items()}
+        if limits != platform.limits:
+            chosen |= {name: use.kind for name, use in {**uses, **built}.items()}
+        here = decided(stored_items(network, library, placed.dies), chosen)
+        logic = {die: total([a for t, a in of_tasks.items() if placed.dies[t] == die]) for die in site.dies}
+        return Placement(placed, allocate(here, site.limits, logic), platform.family, undivided)
+
+    if not best and (moved := division(graph, site)).excess <= 0:
+        with suppress(PenstockError):  # each die has enough of all kinds together, and one may lack blocks of one kind
+            return built_on(Partition(site, graph, moved.dies, "moved"), {})
     memories = large_memories(network, library, uses, kinds)
     names = [ways[0].name for one in memories for ways in one.ways]
     besides = placement_graph(network, platform, library, uses, names).pinned(dict(design.dies) if design else {})
     if divide and len(site.dies) > 1 and not (design is not None and design.dies):
         _check_near(division(besides, site, memories).excess, site)
-    built: Mapping[str, MemoryUse] = {}
     try:
         placed, built = _divided(graph, besides, memories, site, limits)
     except PenstockError as error:
@@ -106,14 +120,8 @@ def place(
             raise
         undivided, site = error.one_line(), Site(platform.name, {WHOLE_CHIP: limits}, ())
         things = tuple(replace(t, die=None) for t in graph.things)
-        placed = partition(replace(graph, things=things), site)
-    uses |= built
-    kinds |= {name: use.kind for name, use in built.items()}
-    if limits != platform.limits:
-        kinds |= {name: use.kind for name, use in uses.items()}
-    here = decided(stored_items(network, library, placed.dies), kinds)
-    besides = {die: total([a for t, a in logic.items() if placed.dies[t] == die]) for die in site.dies}
-    return Placement(placed, allocate(here, site.limits, besides), platform.family, undivided)
+        placed, built = partition(replace(graph, things=things), site), {}
+    return built_on(placed, built)
 
 
 def _divided(

@@ -235,7 +235,7 @@ def _finds_a_place(evaluator: Evaluator, params: Params) -> bool:
     try:
         design = evaluator.assume(params).design.unallocated()
         network, library = evaluator.assembler.network(design), evaluator.assembler.library
-        place(network, evaluator.platform, library, design, divide=True, limits=evaluator.may_use)
+        place(network, evaluator.platform, library, design, divide=True, limits=evaluator.may_use, best=False)
     except PenstockError:  # its trial would say why
         return False
     return True
