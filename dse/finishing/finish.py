@@ -17,7 +17,7 @@ from penstock.compiler.pipeline.lower import Lowered, lower
 from penstock.dse.evaluation.choosing import setting_of
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.evaluation.waiting import held_as_needed, held_between
+from penstock.dse.evaluation.waiting import held_as_needed, held_between, needs_more_than
 from penstock.dse.fifo import prefetched
 from penstock.dse.finishing.for_one import for_one_input, held_by, is_less, much_held, sized_ahead
 from penstock.dse.finishing.lengths import AtLengths, hold_at_lengths
@@ -167,23 +167,32 @@ def finish_first(
     passed_over: dict[int, str] = {}
     sizings = {} if sizings is None else sizings
     first: PenstockError | None = None
+    known: list[tuple[Ranked, Finished]] = []
 
     def tried(one: Ranked, divide: bool) -> Finished | str:
         """Or why it cannot be chosen."""
+        if divide and (done := next((done for tried, done in known if tried is one), None)) is not None:
+            return done
         candidate = evaluator.proven(one.candidate)
         if not candidate.may_be_chosen:
             return f"FIFOs that let it run take too much: {candidate.explanation}"
         if divide and simulate:
             _check_place(evaluator, candidate.design)
-        return finish(
+        done = finish(
             evaluator, candidate, simulate=simulate, divide=divide, network=synthesised(candidate), bench=bench,
             sizings=sizings,
         )  # fmt: skip
+        known.extend([(one, done)] * divide)
+        return done
 
     for divide, (position, one) in product((True, False), enumerate(ranked)):
         if one.measured is None:
             passed_over[position] = one.failure
             continue
+        others = ranked[position + 1 :] if divide and simulate else ()
+        if (other := _leaner(evaluator, None, one, others, tried)) is not None:
+            passed_over[position] = other.instead
+            return other.finished, other.ranked, passed_over
         try:
             done = tried(one, divide)
         except PenstockError as error:
@@ -194,7 +203,7 @@ def finish_first(
             passed_over[position] = done
             continue
         passed_over.pop(position, None)
-        if divide and simulate and (other := _leaner(evaluator, done, one, ranked[position + 1 :], tried)):
+        if (other := _leaner(evaluator, done, one, others, tried)) is not None:
             passed_over[position] = other.instead
             done, one = other.finished, other.ranked
         return done, one, passed_over
@@ -215,7 +224,7 @@ class _Leaner:
 
 def _leaner(
     evaluator: Evaluator,
-    done: Finished,
+    done: Finished | None,
     taken: Ranked,
     others: Sequence[Ranked],
     tried: Callable[[Ranked, bool], Finished | str],
@@ -223,14 +232,22 @@ def _leaner(
     """Where FIFOs hold much once they are sized: of designs that are nearly as good that which needs least, if it finds
     a place and holds less once it is sized as well.
 
-    What FIFOs need is told of one input before: that is off by half sometimes. One that cannot be finished is no error.
+    What FIFOs need is told of one input before: that is off by half sometimes. Where a design that is not `done` needs
+    much so, it need not be sized to know that another is taken that needs and holds no more than is not much. One that
+    cannot be finished is no error.
     """
     near, much = nearly_as_good(taken, others), much_held(evaluator)
     if evaluator.goal.weighs_fifos or not near or much == inf:
         return None
-    held = held_by(evaluator, done.evaluation)
-    if held <= much:
-        return None
+    if done is None:
+        if not needs_more_than(much, evaluator, taken.candidate):
+            return None
+        held, said = held_between(evaluator, taken.candidate, held_as_needed), "need"
+        near = [one for one in near if not needs_more_than(much, evaluator, one.candidate)]
+    else:
+        held, said = held_by(evaluator, done.evaluation), "hold"
+        if held <= much:
+            return None
     for other in sorted(near, key=lambda one: held_between(evaluator, one.candidate, held_as_needed)):
         try:
             found = tried(other, True)
@@ -240,9 +257,9 @@ def _leaner(
             continue
         if isinstance(found, Finished):
             less = held_by(evaluator, found.evaluation)
-            if not is_less(evaluator, less, held):
+            if not (less <= much if done is None else is_less(evaluator, less, held)):
                 return None
-            why = f"FIFOs between its kernels hold {held:,} bits, those of a design that is nearly as good {less:,}"
+            why = f"FIFOs between its kernels {said} {held:,} bits, those of a design nearly as good hold {less:,}"
             return _Leaner(found, other, why)
     return None
 

@@ -170,3 +170,21 @@ def test_what_cannot_be_finished_instead_costs_nothing(monkeypatch: pytest.Monke
     monkeypatch.setattr(for_one, "held_as_sized", Sized((8, 5)))
     monkeypatch.setattr(for_one, "much_between", lambda graph: 6.0 * BLOCK_BITS)
     assert finish_first(evaluator, [first, other])[1:] == (first, {})
+
+
+@pytest.mark.parametrize(("bits", "sized", "chosen"), [((5,), 1, 1), ((7, 9), 2, 1), ((8, 7), 2, 0)])
+def test_what_is_known_to_need_much_is_sized_only_where_nothing_else_holds_little(
+    bits: tuple[float, ...], sized: int, chosen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What needs little is sized first; where it holds much all the same, both are compared."""
+    evaluator, designs = evaluator_of(), Sized(bits)
+    first = rank(evaluator, candidates(evaluator)[:1], "simulated")[0]
+    other = replace(first, candidate=replace(first.candidate, params={"overall_unroll_size": 8}))
+    monkeypatch.setattr(finishing, "for_one_input", as_they_are)
+    monkeypatch.setattr(finishing, "needs_more_than", lambda much, _, one: one is first.candidate)
+    monkeypatch.setattr(for_one, "held_as_sized", designs)
+    monkeypatch.setattr(for_one, "much_between", lambda graph: 6.0 * BLOCK_BITS)
+    done, taken, passed = finish_first(evaluator, [first, other])
+    assert (len(designs.known), taken) == (sized, (first, other)[chosen])
+    assert list(passed) == ([0] if chosen else [])
+    assert done.design in designs.known
