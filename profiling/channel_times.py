@@ -1,4 +1,4 @@
-"""How full a channel gets, from when its tokens are written and read: one search, most of it skipped."""
+"""How full a channel gets, from when its tokens are written and read."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
+from penstock.compiler.jit import Compiled
 from penstock.profiling.sampling import Times
 
+_IN = ("penstock.profiling.held",)
+IN_USE = Compiled("held", _IN, "most_in_use", before_loading=10_000_000, before_compiling=200_000_000)  # tokens
+LATE = Compiled("held-late", _IN, "most_when_late", before_loading=10_000_000, before_compiling=200_000_000)
 _SPACING = 32  # tokens between those that are looked at first
 _FEW = 256  # tokens that are looked at all at once
 
@@ -40,15 +44,29 @@ class ChannelTimes:
         """
         if self.high_water == 1:
             return 1
-        # a token that is written late delays all later ones as much, so none may use up what the tightest of these has
-        spare = np.minimum.accumulate((self.read - self.written)[::-1])[::-1]
-        if spare[0] < 1:
-            return self.high_water
-        return min(self.high_water, max(1, most_held(self.index, self.written + (spare - 1), self.read)))
+        return min(self.high_water, _held_when_late(self.index, self.written, self.read) or self.high_water)
+
+
+def _held_when_late(index: Times, written: Times, read: Times) -> int:
+    """The most slots in use where each token is written as late as keeps no reader waiting; 0 where there is no such.
+
+    A token that is written late delays all later ones as much, so none may use up what the tightest of these has.
+    """
+    if LATE.pays(len(index)):
+        return LATE.function()(index, written, read)
+    spare = np.minimum.accumulate((read - written)[::-1])[::-1]
+    return max(1, _most_held(index, written + (spare - 1), read)) if spare[0] >= 1 else 0
 
 
 def most_held(index: Times, wanted: Times, read: Times) -> int:
-    """The most slots in use when a token finds one in the cycle that it is `wanted`, its own among them.
+    """The most slots in use when a token finds one in the cycle that it is `wanted`, its own among them."""
+    if IN_USE.pays(len(index)):
+        return IN_USE.function()(index, wanted, read)
+    return _most_held(index, wanted, read)
+
+
+def _most_held(index: Times, wanted: Times, read: Times) -> int:
+    """The same without compiled code: one search, most of it skipped.
 
     Times never fall from token to token. Tokens at even distances say how far behind the reader mostly is; of the
     others, only those are searched that find it further behind.

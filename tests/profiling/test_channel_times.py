@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.profiling.channel_times import ChannelTimes
+from penstock.profiling.channel_times import IN_USE, LATE, ChannelTimes
+from penstock.profiling.held import most_in_use, most_when_late
 from penstock.profiling.sampling import Times, evenly
 
 _MOST = 700  # enough for the search that skips most tokens
@@ -69,6 +70,28 @@ def test_the_least_depth_is_in_time_and_none_less_is(channel: ChannelTimes):
     assert least == channel.high_water or is_in_time(channel, least)
     tried = {1, least // 2, least - 1} & set(range(1, least))
     assert not any(is_in_time(channel, depth) for depth in tried)
+
+
+@given(drawn_channels())
+@settings(max_examples=100)
+def test_compiled_code_that_goes_on_token_by_token_finds_what_the_search_finds(channel: ChannelTimes):
+    """It is begun with only where there are many tokens, which none of these channels has."""
+    index, written, read = (times.tolist() for times in (channel.index, channel.written, channel.read))
+    assert max(1, most_in_use(index, channel.claimed.tolist(), read)) == channel.high_water
+    late = most_when_late(index, written, read) or channel.high_water
+    assert min(channel.high_water, late) == channel.least_depth
+
+
+def test_compiled_code_is_as_the_plain_functions_are():
+    chance = np.random.default_rng(3)
+    for count in (1, 5, 400):
+        index, written = np.arange(count), np.cumsum(chance.integers(1, 9, count))
+        read = np.cumsum(chance.integers(1, 9, count)) + 8 * count
+        lists = [times.tolist() for times in (index, written, read)]
+        assert IN_USE.function()(index, written, read) == most_in_use(*lists) > 0
+        assert LATE.function()(index, written, read) == most_when_late(*lists) > 0
+        lists[2] = [0] * count
+        assert LATE.function()(index, written, np.zeros(count, np.int64)) == most_when_late(*lists) == 0
 
 
 @given(drawn_channels())
