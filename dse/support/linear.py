@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from math import inf
 from typing import Any, Literal
 
+import highspy
+import numpy as np
 import pulp  # pyright: ignore[reportMissingTypeStubs]
 from highspy import cb
+from numpy.typing import NDArray
 
 from penstock.compiler.errors import PenstockError
 
@@ -56,6 +60,45 @@ def _give_up_after(most: int) -> Callable[..., None]:
     return ask
 
 
+class _AtOnce(pulp.HiGHS):
+    """Hands HiGHS a whole program: column by column and row by row, small ones take as long to write as to solve."""
+
+    def buildSolverModel(self, lp: Any) -> None:
+        columns: list[Any] = lp.variables()
+        for number, column in enumerate(columns):
+            column.index = number
+        model: Any = highspy.HighsLp()
+        model.num_col_ = len(columns)
+        model.col_cost_ = np.array([lp.objective.get(column, 0.0) for column in columns], np.float64)
+        model.col_lower_ = _bounds([column.lowBound for column in columns], -inf)
+        model.col_upper_ = _bounds([column.upBound for column in columns], inf)
+        whole = [column.cat == pulp.LpInteger for column in columns]
+        if any(whole):
+            kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+            model.integrality_ = [kinds[one] for one in whole]
+        rows: list[Any] = list(lp._constraints.values())
+        starts, places, factors = [0], list[int](), list[float]()
+        for number, row in enumerate(rows):
+            row.index = number
+            for column, factor in row.items():
+                if factor:
+                    places.append(column.index)
+                    factors.append(factor)
+            starts.append(len(places))
+        model.num_row_ = len(rows)
+        model.row_lower_ = _bounds([row.getLb() for row in rows], -inf)
+        model.row_upper_ = _bounds([row.getUb() for row in rows], inf)
+        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        model.a_matrix_.num_col_, model.a_matrix_.num_row_ = len(columns), len(rows)
+        model.a_matrix_.start_, model.a_matrix_.index_ = np.array(starts, np.int32), np.array(places, np.int32)
+        model.a_matrix_.value_ = np.array(factors, np.float64)
+        lp.solverModel.passModel(model)
+
+
+def _bounds(known: Sequence[float | None], otherwise: float) -> NDArray[np.float64]:
+    return np.array([otherwise if one is None else one for one in known], np.float64)
+
+
 class LinearProgram:
     """Minimise a weighted sum of variables under rows of `sum(factor * variable) sense limit`."""
 
@@ -101,7 +144,7 @@ class LinearProgram:
         self._problem.setObjective(pulp.LpAffineExpression(terms))
         most = max(round(effort * _LOOKS / max(len(self._variables), 1) ** 2), _FEWEST_LOOKS)
         for how in ("on", "off") if presolve else ("off",):
-            solver: Any = pulp.HiGHS(
+            solver: Any = _AtOnce(
                 msg=False, threads=1, gapRel=gap, presolve=how,
                 callbackTuple=(_give_up_after(most), None), callbacksToActivate=[_LOOK],
             )  # fmt: skip
