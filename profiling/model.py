@@ -191,7 +191,7 @@ class DesignModel:
 
     def _known(self, network: TaskNetwork) -> _Latest:
         """The latest few networks' are at hand."""
-        found = next((one for one in self._latest if one.network is network), None)
+        found = next((one for one in tuple(self._latest) if one.network is network), None)
         if found is None:
             free = [
                 FreeTimeline(

@@ -94,7 +94,7 @@ class Assembler:
     def network(self, design: Design) -> TaskNetwork:
         """The same network as lowering the whole design and scheduling it gives; at hand for the latest few designs."""
         without = replace(design, fifo_depths={}, dies={}, memories={}, allocated_for="")
-        found = next((network for one, network in self._latest if one == without), None)
+        found = next((network for one, network in tuple(self._latest) if one == without), None)
         if found is None:
             found = self._network(without)
             self._latest.appendleft((without, found))

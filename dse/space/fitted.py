@@ -178,14 +178,14 @@ class Fitting:
     def kernels(self, settings: FittedSetting, allowance: Allowance) -> dict[str, KernelDesign]:
         """The kernels of the fastest design within an allowance, as far as operators say; one lane each if none is."""
         key = (allowance, *settings.items())
-        if key not in self._latest:  # a search looks at the first design, and makes it fit after that, or once more
+        found = self._latest.get(key)
+        if found is None:  # a search looks at the first design, and makes it fit after that, or once more
             fitter = self._fitter(settings, allowance.one, allowance.spilled)
-            if len(self._latest) == _AT_HAND:
-                del self._latest[next(iter(self._latest))]
-            self._latest[key] = fitter.kernels(
-                self.walks(settings), allowance.whole, self.sizes(settings), allowance.changed
-            )
-        return dict(self._latest[key])
+            found = fitter.kernels(self.walks(settings), allowance.whole, self.sizes(settings), allowance.changed)
+            if len(self._latest) >= _AT_HAND:
+                self._latest.pop(next(iter(self._latest)))
+            self._latest[key] = found
+        return dict(found)
 
     def quickest(self, settings: FittedSetting, limits: Resources) -> int:
         """The cycles of the slowest kernel of a setting's fastest design, as operators say: with less for these than
