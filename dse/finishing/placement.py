@@ -107,7 +107,7 @@ def place(
 
     if not best and (moved := division(graph, site)).excess <= 0:
         with suppress(PenstockError):  # each die has enough of all kinds together, and one may lack blocks of one kind
-            return built_on(Partition(site, graph, moved.dies, "moved"), {})
+            return built_on(Partition(site, graph, moved.dies, "moved"), dict[str, MemoryUse]())
     memories = large_memories(network, library, uses, kinds)
     names = [ways[0].name for one in memories for ways in one.ways]
     besides = placement_graph(network, platform, library, uses, names).pinned(dict(design.dies) if design else {})
@@ -120,7 +120,7 @@ def place(
             raise
         undivided, site = error.one_line(), Site(platform.name, {WHOLE_CHIP: limits}, ())
         things = tuple(replace(t, die=None) for t in graph.things)
-        placed, built = partition(replace(graph, things=things), site), {}
+        placed, built = partition(replace(graph, things=things), site), dict[str, MemoryUse]()
     return built_on(placed, built)
 
 
