@@ -199,9 +199,9 @@ def test_only_so_many_are_made_smaller_in_vain(
 
     monkeypatch.setattr(close_looks, "foretell", alike)
     monkeypatch.setattr(turned, "_is_faster", lambda one, now: True)
-    full = Full(evaluator)
+    full = Full(own := replace(evaluator))  # which is told what is not so
     for _ in range(2):  # the passes of a search share what may be tried
-        assert less_turned(evaluator, evaluator.space.choices, best, full) is best
+        assert less_turned(own, own.space.choices, best, full) is best
         assert eased == [True, True, False, False, False, False]
 
 
