@@ -115,8 +115,9 @@ class _Moves:
         self._movable = [n for n, ahead in reversed(list(enumerate(loads))) if not (ahead and all(ahead))]
         self._moves = 0
         self._changed = dict.fromkeys((*self._written, *self._read), 0)
-        self._tried: dict[tuple[tuple[int, ...], bool], int] = {}
+        self._tried: dict[tuple[tuple[int, ...], bool], tuple[int, int]] = {}
         self._around = [self._channels_around(number) for number in range(len(self._tasks))]
+        self._brings = [self._events_brought(number) for number in range(len(self._tasks))]
 
     def round(self) -> bool:
         """Every task that is no load alone, and with its neighbours; whether that saved anything."""
@@ -137,6 +138,12 @@ class _Moves:
         loads = [self._channels_around(self._writer[a.channel]) for a in own if self._is_brought(a)]
         return frozenset([a.channel for a in own]).union(*loads)
 
+    def _events_brought(self, number: int) -> int:
+        """Of the loads that follow a task, which count whether they have to be looked at or not: what a schedule comes
+        to within its budget does not depend on what need not be worked out."""
+        loads = [self._writer[a.channel] for a in self._tasks[number].own.accesses if self._is_brought(a)]
+        return sum(self._tasks[load].events + self._events_brought(load) for load in loads)
+
     def _is_brought(self, access: OwnAccess) -> bool:
         """Whether a load fills what is read."""
         return not access.writes and access.channel in self._limits
@@ -155,12 +162,13 @@ class _Moves:
         if self._left <= 0:
             return
         self._moves += 1
-        before = self._tried.get(move := (tuple(group), early), -1)
+        before, events = self._tried.get(move := (tuple(group), early), (-1, 0))
         if all(self._changed[name] <= before for number in group for name in self._around[number]):
+            self._left -= events
             return
-        self._tried[move] = self._moves
-        cost = self._cost
+        cost, left = self._cost, self._left
         done = all(self._moved(number, undo, early=early) for number in group)
+        self._tried[move] = self._moves, left - self._left
         if not done or self._cost >= cost:
             for table, key, was in reversed(undo):
                 table[key] = was
@@ -170,7 +178,6 @@ class _Moves:
 
     def _moved(self, number: int, undo: _Undo, *, early: bool) -> bool:
         task = self._tasks[number]
-        self._left -= task.events
         least, most = task.no_sooner(self._needed(task)), task.no_later(self._spare(task))
         if (least > most).any():
             return False
@@ -179,10 +186,12 @@ class _Moves:
     def _follow(self, number: int, changed: Collection[str], undo: _Undo) -> bool:
         """Loads come when this one wants what they bring, where that has changed; False where they cannot."""
         for access in self._tasks[number].own.accesses:
-            if access.channel in changed and self._is_brought(access):
+            if self._is_brought(access):
                 load = self._writer[access.channel]
                 task = self._tasks[load]
-                self._left -= task.events
+                if access.channel not in changed:
+                    self._left -= task.events + self._brings[load]
+                    continue
                 late = task.no_later(self._spare(task))
                 if (task.no_sooner(self._needed(task)) > late).any():
                     return False
@@ -193,6 +202,7 @@ class _Moves:
     def _put(self, number: int, late: Ints, undo: _Undo) -> set[str]:
         """The channels of which that changes the times."""
         task, changed = self._tasks[number], set[str]()
+        self._left -= task.events
         if np.array_equal(late, self._late[number]):
             return changed
         undo.append((self._late, number, self._late[number]))
