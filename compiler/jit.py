@@ -37,6 +37,8 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _marked: set[Callable[..., Any]] = set()
 _at_hand: dict[Compiled, Callable[..., Any]] = {}
 _done: Counter[str] = Counter()
+_asked: Counter[str] = Counter()
+"""Up to how much work it need not be asked whether a function is on disk."""
 
 
 def jit(function: Function) -> Function:
@@ -74,9 +76,19 @@ class Compiled:
         _done[self.name] += work
 
     def pays(self, work: int) -> bool:
-        """Whether compiled code pays for this work, which is counted if it does not."""
+        """Whether compiled code pays for this work, which is counted if it does not.
+
+        The disk is not asked where it makes no difference, nor again before as much was done as loading is worth: what
+        is asked for each of many small things would take longer than these.
+        """
+        done = _done[self.name] + work
+        if self not in _at_hand and done < max(self.before_loading, _asked[self.name]):
+            self.count(work)
+            return False
         pays = work >= self.left()
-        self.count(0 if pays else work)
+        if not pays:
+            self.count(work)
+            _asked[self.name] = min(done + self.before_loading, self.before_compiling)
         return pays
 
     def function(self) -> Callable[..., Any]:

@@ -47,6 +47,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
     def install(name: str) -> Compiled:
         monkeypatch.setattr(jit, "_at_hand", {})
         monkeypatch.setattr(jit, "_done", Counter())
+        monkeypatch.setattr(jit, "_asked", Counter())
         file = tmp_path / name / "summed.py"
         file.parent.mkdir()
         file.write_text(TEXT)
@@ -109,6 +110,19 @@ def test_work_in_plain_python_is_counted_until_it_pays(installed: Installed) -> 
     other = installed("another")
     assert other.left() == 10, "it is on disk now"
     assert other.pays(10)
+
+
+def test_many_small_things_ask_the_disk_seldom(installed: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, asked = installed("one"), list[bool]()
+    is_on_disk = Compiled.is_on_disk
+
+    def ask(self: Compiled) -> bool:
+        asked.append(is_on_disk(self))
+        return asked[-1]
+
+    monkeypatch.setattr(Compiled, "is_on_disk", ask)
+    assert [one.pays(1) for _ in range(100)] == [False] * 99 + [True]
+    assert asked == [False] * 10, "once for as much work as loading is worth"
 
 
 @pytest.mark.parametrize("plain", [1, 7, 30, 100])
