@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import Design
@@ -218,8 +217,11 @@ class Evaluator:
 
     def _with_memories(self, found: Evaluation, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
         """The same design with memories built otherwise, where it may fit then and does not as it is."""
-        network = partial(self.assembler.network, found.design)
-        if not may_fit_otherwise(found.figures, self.may_use, lambda: memory_luts(network())):
+
+        def of_kernels() -> int:
+            return memory_luts(self.assembler.network(found.design))
+
+        if not may_fit_otherwise(found.figures, self.may_use, of_kernels):
             return found
         meaning = self.meaning(found.design)
         key = (_IN_MEMORIES, meaning in refuted, meaning)
