@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 
+import pulp  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from penstock.compiler.errors import PenstockError
-from penstock.dse.support.linear import LinearProgram
+from penstock.dse.support import linear
+from penstock.dse.support.linear import LinearProgram, Solution
 
 
 def knapsacks(rows: int, largest: int, *, full: bool = False) -> LinearProgram:
@@ -70,3 +73,30 @@ def test_a_variable_that_no_row_speaks_of_is_as_low_as_it_may_be() -> None:
     found = program.solve(presolve=False)
     assert found is not None
     assert (found.values[first], found.values[alone], found.objective) == (2, 3, 2)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_program_handed_over_at_once_is_the_one_that_pulp_hands_over(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of equally good solutions the same one, to the bit."""
+
+    def solved() -> Solution | None:
+        chance, program = random.Random(seed), LinearProgram("shares")
+        crowding = program.variable(0, None, cost=10)
+        rows: dict[int, dict[int, float]] = {resource: {} for resource in range(3)}
+        for _ in range(12):
+            ways = [program.variable(0, chance.choice([None, 4]), whole=seed % 2 == 0) for _ in range(3)]
+            program.row(dict.fromkeys(ways, 1.0), "==", chance.randint(1, 4))
+            for way, row in product(ways, rows.values()):
+                row[way] = chance.choice([0.0, chance.random()])
+                program.add_cost(way, row[way])
+        for row in rows.values():
+            program.row({**row, crowding: -1.0}, "<=", 3)
+            program.row(row, ">=", 0.5)
+        return program.solve(gap=0.01)
+
+    at_once = solved()
+    monkeypatch.setattr(linear, "_AtOnce", pulp.HiGHS)
+    assert at_once is not None
+    assert solved() == at_once
