@@ -13,8 +13,9 @@ from penstock.dse.evaluation.waiting import held_as_sized, much_between, needs_m
 from penstock.dse.rungs import Bench
 from penstock.dse.rungs.ahead import AskedElsewhere
 
-_LESS, _BLOCK_BITS = 0.85, 18 * 1024
-"""What part of much may be left where something is given for less; bits of a block RAM, which are to be saved then."""
+_LESS, _NO_SLOWER, _BLOCK_BITS = 0.85, 0.92, 18 * 1024
+"""What part of much may be left where time is given for less, or the pace of inputs for which nobody asked; bits of a
+block RAM, which are to be saved then."""
 _LIKELY = 0.8
 """Of what is much: who needs so much for one input mostly holds much."""
 
@@ -25,7 +26,7 @@ def for_one_input(evaluator: Evaluator, found: Evaluation, sized: Callable[[], E
         return found
     other = sized()
     less = held_by(evaluator, other)
-    if other.feasible < found.feasible or not is_less(evaluator, less, held):
+    if other.feasible < found.feasible or not is_less(evaluator, less, held, _NO_SLOWER):
         return found
     said = (
         f"FIFOs between kernels hold the {less:,} bits that one input needs; with {held:,} the next ones may follow "
@@ -48,9 +49,9 @@ def held_by(evaluator: Evaluator, sized: Evaluation) -> int:
     return sum(held_as_sized(evaluator, sized.design).values())
 
 
-def is_less(evaluator: Evaluator, less: int, held: int) -> bool:
-    """Whether it is worth a little time, or the pace of inputs, to hold that instead of what is much."""
-    return less <= max(min(_LESS * held, held - _BLOCK_BITS), much_held(evaluator))
+def is_less(evaluator: Evaluator, less: int, held: int, share: float = _LESS) -> bool:
+    """Whether it is worth a little time to hold that instead of what is much."""
+    return less <= max(min(share * held, held - _BLOCK_BITS), much_held(evaluator))
 
 
 def sized_ahead(evaluator: Evaluator, evaluation: Evaluation, bench: Bench) -> AskedElsewhere | None:

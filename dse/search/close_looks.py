@@ -14,7 +14,7 @@ from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.waiting import Held
 from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.second import Rank
-from penstock.dse.search.worth import foretell
+from penstock.dse.search.worth import foretell, foretell_fitted
 from penstock.dse.space.tiling import Params
 
 
@@ -28,10 +28,20 @@ class CloseLook:
 
 
 def look_closely(
-    evaluator: Evaluator, params: Params, *, below: Rank, most: float, held: Held, dies: DiesHold | None = None
+    evaluator: Evaluator,
+    params: Params,
+    *,
+    below: Rank,
+    most: float,
+    held: Held,
+    dies: DiesHold | None = None,
+    fitted: bool = False,
 ) -> CloseLook:
-    """At a setting that is to be better than `below`; what waits, where dies are missed by no more than `most`."""
-    found = foretell(evaluator, params, below).found
+    """At a setting that is to be better than `below`; what waits, where dies are missed by no more than `most`.
+
+    Where it is `fitted` it is not passed over for what its first design, which may take too much, comes to.
+    """
+    found = (foretell_fitted if fitted else foretell)(evaluator, params, below).found
     if found is None or not found.feasible:
         return CloseLook(found)
     excess = (dies or DiesHold(evaluator)).excess(found)

@@ -22,9 +22,9 @@ from penstock.dse.search.effort import settings_of
 from penstock.dse.search.outside import FED, fed_otherwise, in_blocks, loaded_late, run_ahead, shared_out, striped
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.sides import favoured, regrouped, sides_of
-from penstock.dse.search.turned import followed
 from penstock.dse.search.untangled import untangled
 from penstock.dse.search.walk_moves import WalkMoves, anchors, capped, other_walks, small_moves
+from penstock.dse.search.ways import followed
 from penstock.dse.search.worth import PassedOver, State, Worth, rank_of
 from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fitted import (

@@ -24,7 +24,7 @@ from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.shared import in_turn, shared
-from penstock.dse.search.turned import AS_NEEDED, FOR_LESS, TRADED, less_turned
+from penstock.dse.search.turned import AS_NEEDED, BOTH_SIDES, FOR_LESS, TRADED, less_turned
 from penstock.dse.search.worth import ANY, foretell, rank_of
 from penstock.dse.space.external import PREFETCH, STRIPES
 from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, FITTED, IN_TURN, SHARE
@@ -156,7 +156,7 @@ def _turned_less(
     settings = [] if other is found else [dict(other.params)]
     much = much_between(evaluator.space.graph)
     if needs_more_than(much, evaluator, other):
-        for counting in (FOR_LESS, AS_NEEDED, TRADED):
+        for counting in (FOR_LESS, AS_NEEDED, TRADED, BOTH_SIDES):
             before, other = other, less_turned(evaluator, choices, other, dies, second, counting, enough=_AIM * much)
             settings = settings if other is before else [dict(other.params), *settings]
     return settings

@@ -14,7 +14,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.waiting import converters_of, held_between
-from penstock.dse.search.turned import followed, kernels_beside
+from penstock.dse.search.ways import followed, kernels_beside
 from penstock.dse.search.worth import State, first_design
 from penstock.dse.space.fitted import WALK, cap_of
 from penstock.dse.space.tiling import Choices, Params

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from penstock.compiler.analysis.graph import TensorOp
-from penstock.dse.search.turned import followed
+from penstock.dse.search.ways import followed
 from penstock.dse.search.worth import State
 from penstock.dse.space.fitted import BUILT, BURST, CAPPED, COMPACT, FAVOUR, WALK, cap_of, caps_like, outer_of
 from penstock.dse.space.tiling import Choices, Params, TilingSpace

@@ -59,6 +59,11 @@ def foretell(evaluator: Evaluator, params: Params, below: Rank) -> Foretold:
     by_first = _by_first_design(evaluator, params)
     if by_first is not None and by_first >= below:
         return Foretold(by_first, None, None)
+    return foretell_fitted(evaluator, params, below, by_first)
+
+
+def foretell_fitted(evaluator: Evaluator, params: Params, below: Rank, by_first: Rank | None = None) -> Foretold:
+    """The same whatever its first design takes: what fits may have other walks of few lanes, and be much faster."""
     first = _modelled(_first_look(evaluator), params)
     if first is None:
         return Foretold(None, None, None)

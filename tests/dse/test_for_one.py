@@ -49,6 +49,8 @@ def as_they_are(_: Evaluator, found: Evaluation, __: object) -> Evaluation:
         ((8, 7.5), "latency", False),
         ((5, 1), "latency", False),
         ((6.5, 5.9), "latency", True),
+        ((20, 18), "latency", True),
+        ((20, 18.6), "latency", False),
         ((8, 5), "throughput", False),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import cast
 
 import pytest
@@ -20,19 +21,20 @@ from penstock.dse.evaluation.waiting import (
     held_as_needed,
     held_between,
 )
-from penstock.dse.search import close_looks, turned
+from penstock.dse.search import close_looks, turned, worth
 from penstock.dse.search.close_looks import CloseLook
 from penstock.dse.search.dies import DiesHold
 from penstock.dse.search.second import Foretold, Rank, SecondProcess
-from penstock.dse.search.turned import Counting, Way, less_turned, other_ways
+from penstock.dse.search.turned import Counting, less_turned
+from penstock.dse.search.ways import Way, alike_ways, other_ways, ways_of_both_sides
 from penstock.dse.space.external import STRIPES
-from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, FAVOURS, IN_TURN, SHARE, WALK, outer_of
+from penstock.dse.space.fitted import BURST, COMPACT, FAVOUR, FAVOURS, IN_TURN, SHARE, WALK, cap_of, outer_of
 from penstock.dse.space.tiling import Choices, Params, TilingOptions, Value
 from penstock.profiling.handed_over import handed_over
 from penstock.profiling.network import TaskNetwork
 
 QUERIES, KEYS, VALUES = (f"{WALK}.attn.{product}" for product in ("mm", "mm_2", "mm_3"))
-SCORES, HIGHEST = "convert.attn.add_4.block", f"{WALK}.attn.amax"
+SCORES, HIGHEST, SCORING = "convert.attn.add_4.block", f"{WALK}.attn.amax", f"{WALK}.attn.bmm"
 
 
 class NoRoom(DiesHold):
@@ -236,7 +238,7 @@ def test_for_less_only_they_change_until_it_is_enough(
         return foretold(evaluator, params, below)
 
     monkeypatch.setattr(close_looks, "foretell", told)
-    counting, counts = Counting(held_by_both, 24, 24, 1.5, 0.7, trades=True, alike=True), list[int]()
+    counting, counts = Counting(held_by_both, 24, 24, 1.5, 0.7, trades=True, ways=alike_ways), list[int]()
     together = sum(held_by_both(evaluator, best, evaluator.assembler.network(best.design)).values())
     for enough in (0, 1.5 * together):
         looked.clear()
@@ -247,6 +249,65 @@ def test_for_less_only_they_change_until_it_is_enough(
         assert {n for params in looked for n in params if params[n] != apart.params[n]} <= {QUERIES, KEYS, VALUES}
         counts.append(len(looked))
     assert counts[0] > counts[1]
+
+
+def held_in_scores(_: Evaluator, one: Evaluation, __: TaskNetwork) -> dict[str, int]:
+    """Less where scores are made place by place, few at once, and looked through so."""
+    bits = 1 if (one.params[SCORING], outer_of(one.params[HIGHEST])) == ("1-fine", "1") else 2
+    return {SCORES: bits}
+
+
+def test_both_sides_of_a_converter_walk_along_one_dim(evaluator: Evaluator, best: Evaluation) -> None:
+    """A product that gives scores, and the maximum of them behind the converter, which has its slowest dim then."""
+    choices = evaluator.space.choices
+    found = list(ways_of_both_sides(evaluator, choices, best, {SCORES: 3, "another": 9}))
+    assert {way.name for way, _ in found} == {SCORING}
+    assert {outer_of(way.value) for way, _ in found} == {"0", "1"}, "along a sum scores come in no order"
+    for way, state in found:
+        (behind,) = way.others
+        assert behind[0] == HIGHEST
+        assert outer_of(behind[1]).startswith(outer_of(way.value))
+        assert {n for n, value in state.items() if value != best.params[n]} <= {SCORING, HIGHEST}
+    lanes = {(cap_of(way.value), cap_of(way.others[0][1])) for way, _ in found}
+    assert {("-fine", "-fine"), ("-fine", "")} <= lanes, "as many at once, or as many as it likes"
+    assert not list(ways_of_both_sides(evaluator, choices, best, {SCORES: 1, "another": 99})), "it is not worth it"
+    counting = Counting(held_in_scores, 64, 64, slower=9, fewer=0.7, trades=True, ways=ways_of_both_sides, fitted=True)
+    turned = less_turned(evaluator, choices, best, DiesHold(evaluator), counting=counting)
+    assert turned.params[SCORING] == "1-fine"
+    assert outer_of(turned.params[HIGHEST]) == "1"
+
+
+@pytest.mark.parametrize("at_last", [0.0, 0.9])
+def test_the_best_of_small_gains_is_taken_where_there_is_no_other(
+    evaluator: Evaluator, best: Evaluation, at_last: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def held_by_some(_: Evaluator, one: Evaluation, network: TaskNetwork) -> dict[str, int]:
+        bits = {"1": 100, "1-fine": 89, "0": 85}.get(str(one.params[SCORING]), 88)
+        return {name: bits for name in network.channels if name.startswith("attn_bmm__")}
+
+    def as_fast(_: Evaluator, params: Params, below: Rank) -> Foretold:
+        return Foretold(None, None, None, replace(best, params=dict(params)))
+
+    class AllHold(DiesHold):
+        def excess(self, one: Evaluation) -> float:
+            return 0.0
+
+    monkeypatch.setattr(close_looks, "foretell", as_fast)
+    dies = AllHold(own := replace(evaluator))  # which is told what is not so
+    counting = Counting(held_by_some, 64, 64, fewer=0.5, at_last=at_last, trades=True)
+    found = less_turned(own, own.space.choices, best, dies, counting=counting)
+    assert found.params[SCORING] == ("0" if at_last else "1")
+
+
+def test_what_fits_of_a_slow_first_design_may_be_looked_at(
+    evaluator: Evaluator, best: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worth, "_by_first_design", lambda *_: (inf,))
+    look = partial(close_looks.look_closely, evaluator, best.params, below=(inf,), most=1.0, held=held_as_modelled)
+    assert look().found is None
+    seen = look(fitted=True)
+    assert seen.found is not None
+    assert (seen.found.values, sum((seen.held or {}).values())) == (best.values, held_between(evaluator, best))
 
 
 @pytest.mark.parametrize("trades", [False, True])
