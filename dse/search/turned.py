@@ -28,8 +28,8 @@ from penstock.dse.search.ways import Way, WaysAround, alike_ways, other_ways, wa
 from penstock.dse.search.worth import State
 from penstock.dse.space.tiling import Choices, Params
 
-_FASTER = 0.998
-"""What part of the time may be left."""
+_FASTER, _NEAR = 0.998, 1.5
+"""What part of the time may be left; how many times what is enough may be held where small gains may lead to it."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def less_turned(
                 break
             if one[2] <= held * at_last and (next_best is None or one[2] < next_best[2]):
                 next_best = one
-        if found is None and next_best is not None:
+        if found is None and next_best is not None and held <= enough * _NEAR:
             found, at_last = next_best, 0.0
             tried.clear()
         if found is None:

@@ -277,10 +277,12 @@ def test_both_sides_of_a_converter_walk_along_one_dim(evaluator: Evaluator, best
     assert outer_of(turned.params[HIGHEST]) == "1"
 
 
-@pytest.mark.parametrize("at_last", [0.0, 0.9])
+@pytest.mark.parametrize(("at_last", "enough", "taken"), [(0.0, 70, False), (0.9, 70, True), (0.9, 50, False)])
 def test_the_best_of_small_gains_is_taken_where_there_is_no_other(
-    evaluator: Evaluator, best: Evaluation, at_last: float, monkeypatch: pytest.MonkeyPatch
+    evaluator: Evaluator, best: Evaluation, at_last: float, enough: int, taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """If what is held is not far from enough."""
+
     def held_by_some(_: Evaluator, one: Evaluation, network: TaskNetwork) -> dict[str, int]:
         bits = {"1": 100, "1-fine": 89, "0": 85}.get(str(one.params[SCORING]), 88)
         return {name: bits for name in network.channels if name.startswith("attn_bmm__")}
@@ -295,8 +297,9 @@ def test_the_best_of_small_gains_is_taken_where_there_is_no_other(
     monkeypatch.setattr(close_looks, "foretell", as_fast)
     dies = AllHold(own := replace(evaluator))  # which is told what is not so
     counting = Counting(held_by_some, 64, 64, fewer=0.5, at_last=at_last, trades=True)
-    found = less_turned(own, own.space.choices, best, dies, counting=counting)
-    assert found.params[SCORING] == ("0" if at_last else "1")
+    here = sum(held_by_some(own, best, own.assembler.network(best.design)).values())
+    found = less_turned(own, own.space.choices, best, dies, counting=counting, enough=here * enough / 100)
+    assert found.params[SCORING] == ("0" if taken else "1")
 
 
 def test_what_fits_of_a_slow_first_design_may_be_looked_at(
