@@ -49,6 +49,8 @@ class Counting:
     """What is slower by no more than that is taken as well."""
     ways: WaysAround = other_ways
     """What is changed."""
+    eased: bool = True
+    """What is faster and not held by the dies is made smaller, as far as a search may try that."""
     fitted: bool = False
     """Also settings whose first design is that of others, or slow: what fits of these may be neither."""
 
@@ -61,9 +63,10 @@ AS_NEEDED = Counting(held_as_needed, 48, 24)
 TRADED = Counting(held_as_needed, 192, 80, slower=1.01, fewer=0.97, at_last=0.985, trades=True)
 """All ways around the largest channels are about eighty. Of smaller gains those that come first lead nowhere."""
 BOTH_SIDES = Counting(
-    held_as_needed, 96, 64, slower=1.01, fewer=0.985, trades=True, ways=ways_of_both_sides, fitted=True
+    held_as_needed, 96, 64, slower=1.01, fewer=0.985, trades=True, ways=ways_of_both_sides, eased=False, fitted=True
 )  # fmt: skip
-"""Most are told to be far slower, in no time: what a kernel walks slowly has few lanes there."""
+"""Most are told to be far slower, in no time: what a kernel walks slowly has few lanes there. To make one smaller takes
+as long as all of them."""
 
 
 def less_turned(
@@ -100,7 +103,7 @@ def less_turned(
             if other is None or not other.feasible:
                 continue
             dies.is_told(other, excess)
-            if _is_faster(other, now) and most < excess <= NEARLY:
+            if counting.eased and _is_faster(other, now) and most < excess <= NEARLY:
                 smaller = dies.eased_of_many(other, choices)
                 if smaller is not None and dies.excess(smaller) <= most:
                     other, waiting = smaller, held_in(evaluator, smaller, counting.held)

@@ -205,6 +205,10 @@ def test_only_so_many_are_made_smaller_in_vain(
     for _ in range(2):  # the passes of a search share what may be tried
         assert less_turned(own, own.space.choices, best, full) is best
         assert eased == [True, True, False, False, False, False]
+    eased.clear()
+    counting = Counting(held_as_modelled, 64, 64, eased=False)
+    assert less_turned(own, own.space.choices, best, Full(own), counting=counting) is best
+    assert not eased, "nor any that is looked at for less alone"
 
 
 def held_by_both(_: Evaluator, one: Evaluation, network: TaskNetwork) -> dict[str, int]:
