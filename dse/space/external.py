@@ -12,11 +12,13 @@ from penstock.compiler.dialects.types import tensor_bits
 from penstock.compiler.platforms import Platform
 from penstock.dse.space.options import TilingOptions, widest_port
 from penstock.dse.space.reloading import reload_choices, reloaded
+from penstock.dse.support.budgets import QUICKLY_MODELLED
 
 STRIPES, FEW_BANKS, PREFETCH = "stripes", "few_banks", "prefetch_kib"
 _BITS_PER_KIB = 8 * 1024
-_QUICKLY_BROUGHT = 1 << 15
-"""Words of one port that inputs may have altogether until more ports are worth a thought."""
+_QUICKLY_BROUGHT, _FOR_MANY = 1 << 15, 1 << 12
+"""Words of one port that inputs may have altogether until more ports are worth a thought, and those of many kernels:
+one waits for the other there, so that most of what comes late is time lost."""
 _AHEAD = (0, PREFETCH_BITS // _BITS_PER_KIB, 128, 256, 512, 1024, 2048, 4096, 8192)
 """From what covers an access to memory up to whole weights of a large layer."""
 
@@ -32,7 +34,8 @@ def external_choices(
     again = reload_choices(options, graph, platform)
     if memory is None or memory.ports < 2 or platform.has_array_arguments:
         return again
-    few = sum(tensor_bits(value) for value in inputs) <= _QUICKLY_BROUGHT * memory.port_bits
+    most = _FOR_MANY if len(graph.operations) > QUICKLY_MODELLED else _QUICKLY_BROUGHT
+    few = sum(tensor_bits(value) for value in inputs) <= most * memory.port_bits
     if weights != "stream" and few and fit_on_chip(inputs, platform):
         return again
     slow = memory.port_bits_a_cycle(clock_mhz) < widest_port(platform, clock_mhz)
