@@ -50,7 +50,7 @@ def held_by(evaluator: Evaluator, sized: Evaluation) -> int:
 
 
 def is_less(evaluator: Evaluator, less: int, held: int, share: float = _LESS) -> bool:
-    """Whether it is worth a little time to hold that instead of what is much."""
+    """Whether it is worth a little time, or what leaves such a `share`, to hold that instead of what is much."""
     return less <= max(min(share * held, held - _BLOCK_BITS), much_held(evaluator))
 
 

@@ -19,6 +19,7 @@ from math import inf
 
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
+from penstock.dse.evaluation.remembered import setting_key
 from penstock.dse.evaluation.waiting import Held, held_as_modelled, held_as_needed
 from penstock.dse.search.close_looks import held_in, look_closely
 from penstock.dse.search.dies import NEARLY, DiesHold
@@ -85,7 +86,7 @@ def less_turned(
     held, least = sum(waits.values()), best.values[0]
     if held <= enough:
         return best
-    means = settled_by if counting.fitted else evaluator.means
+    means = setting_key if counting.fitted else evaluator.means
     looked, last = {means(best.params)}, 0
     tried = set[Way]()  # what is no better mostly is not with other kernels changed either
     at_last = counting.at_last
@@ -128,11 +129,6 @@ def less_turned(
             settled = now
             if held <= enough:
                 return settled
-
-
-def settled_by(params: Params) -> Hashable:
-    """A setting itself."""
-    return tuple(sorted(params.items()))
 
 
 def _unlike(

@@ -67,16 +67,15 @@ def other_ways(
             hows = ((False, False), *[(True, False)] * (kind == WALK), *[(False, True)] * (layer in likes))
             here.update(dict.fromkeys(Way(name, value, *how) for value in values for how in hows))
     rows = [list(all_of)[: _WAYS * len({(one.in_step, one.with_alike) for one in all_of})] for all_of in ways.values()]
-    for place in range(max(map(len, rows), default=0)):
-        for way in (row[place] for row in rows if place < len(row)):
-            kind, _, layer = way.name.partition(".")
-            state: State = {**best.params, way.name: way.value}
-            if way.in_step:
-                state = followed(evaluator.space, evaluator.space.graph.by_layer[layer], state)
-            if way.with_alike:
-                state |= {f"{kind}.{one}": way.value for one in likes[layer] if f"{kind}.{one}" in best.params}
-            if all(value in choices[name] for name, value in state.items()):
-                yield way, state
+    for way in _one_of_each(rows):
+        kind, _, layer = way.name.partition(".")
+        state: State = {**best.params, way.name: way.value}
+        if way.in_step:
+            state = followed(evaluator.space, evaluator.space.graph.by_layer[layer], state)
+        if way.with_alike:
+            state |= {f"{kind}.{one}": way.value for one in likes[layer] if f"{kind}.{one}" in best.params}
+        if all(value in choices[name] for name, value in state.items()):
+            yield way, state
 
 
 def alike_ways(
@@ -108,10 +107,15 @@ def ways_of_both_sides(
                 continue
             plain = [walk for walk in choices[name] if len(outer_of(walk)) == 1 and IN_PARTS not in str(walk)]
             rows += [_both_sides(evaluator, choices, {**best.params, name: walk}, layer, others) for walk in plain]
-    for way in (way for ways in zip_longest(*rows) for way in ways if way is not None):
+    for way in _one_of_each(rows):
         state: State = {**best.params, way.name: way.value, **dict(way.others)}
         if all(value in choices[name] for name, value in state.items()):
             yield way, state
+
+
+def _one_of_each(rows: Sequence[Sequence[Way]]) -> Iterator[Way]:
+    """The first of all, then the second of those that have one, and so on."""
+    return (way for ways in zip_longest(*rows) for way in ways if way is not None)
 
 
 def _both_sides(evaluator: Evaluator, choices: Choices, state: Params, layer: str, others: Sequence[str]) -> list[Way]:
