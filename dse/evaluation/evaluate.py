@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.compiler.analysis.graph import read_graph
@@ -145,14 +145,15 @@ class Evaluator:
             return replace(found, stops="simulated, with the safest depths too")
         return found
 
-    def assume(self, params: Params) -> Evaluation:
+    def assume(self, params: Params, is_worth: Callable[[Evaluation], bool] | None = None) -> Evaluation:
         """The same, where depths that the model says suffice are believed: for searches that look at very many.
 
         What it says follows from the setting alone, whatever was simulated before: any process gives the same answer.
-        Many settings mean the same design; one that was modelled lately is not modelled again.
+        Many settings mean the same design; one that was modelled lately is not modelled again. Where a design stands
+        still and the next that fits is not worth it, that is all there is to know: it is not timed.
         """
         told = self._remembered.told(params)
-        return self._modelled(params, frozenset()) if told is None else told
+        return self._modelled(params, frozenset(), is_worth) if told is None else told
 
     def is_told(self, found: Evaluation) -> None:
         """What another process says that a setting comes to is what `assume` says here from now on."""
@@ -171,10 +172,17 @@ class Evaluator:
         found = self.assume(params)
         return found.values, found.constraints
 
-    def _modelled(self, params: Params, refuted: frozenset[Hashable]) -> Evaluation:
+    def _modelled(
+        self,
+        params: Params,
+        refuted: frozenset[Hashable],
+        is_worth: Callable[[Evaluation], bool] | None = None,
+    ) -> Evaluation:
         """With safe depths for the designs of `refuted`, and for those that stand still with the model's."""
         while True:
             found = self._untimed(params, refuted)
+            if refuted and is_worth is not None and not is_worth(found):
+                return found
             key = (_TIMES, found.assumed, found.design.allocated_for, self.meaning(found.design))
             timed = self._remembered.find(key, params, lambda found=found: self._timed(found))
             if timed is not None:

@@ -96,7 +96,8 @@ def kernel_design(
     rows: tuple[int, int] | None = None,
     parts: Sequence[int] | None = None,
 ) -> KernelDesign:
-    """The design record of a walk. A partial sum rests for at least `rest` iterations before it is added to again.
+    """The design record of a walk. A partial sum rests for at least `rest` iterations before it is added to again; that
+    of a kernel which meets each element once lies in a register, if a cycle is enough to add to it.
 
     With `largest_tile` dims are not walked whole inside the outermost ones, but in tiles up to that size. Of a
     `large` tensor that external memory brings, other dims than its own are innermost, so that it passes evenly, and
@@ -120,8 +121,9 @@ def kernel_design(
     if prod(steps[d] for d in op.reductions) > 1:
         for d in reversed([d for d in walk.outer if d in parallel]):
             resting = prod(inside[p] for p in parallel)
-            if resting >= rest or (walk.in_parts and resting == 1 and rest <= STORED + 1):
-                break  # enough rest, or the one lies in a register and is added to in a cycle
+            in_register = resting == 1 and rest <= STORED + 1 and (walk.in_parts or _meets_all_once(op))
+            if resting >= rest or in_register:  # that is added to in a cycle
+                break
             wanted = -(-rest // resting)
             enough = [n for n in turns(steps[d], unroll[d], parts[d]) if n >= wanted] or [steps[d]]
             whole = [n for n in enough if whole_words and n & (n - 1) == 0 and n < 2 * wanted]
@@ -132,6 +134,11 @@ def kernel_design(
     )
     order = (*walk.outer, *inner)
     return KernelDesign(tile, tuple(unroll), order, weights, bindings)
+
+
+def _meets_all_once(op: TensorOp) -> bool:
+    """Whether a kernel sums (or has the largest of) what it reads, and reads nothing again for another result."""
+    return all(len([d for d in projected_dims(m) if d is not None]) == len(op.trips) for m in op.operand_maps)
 
 
 def turns(steps: int, lanes: int, part: int) -> list[int]:

@@ -5,13 +5,12 @@ The limits of the chip know no dies, and the fastest design fills the chip: with
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf
 
 from penstock.compiler.analysis.graph import TensorOp
-from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.neighbours import alike
@@ -19,6 +18,7 @@ from penstock.dse.memory import stored_items
 from penstock.dse.partition import divide, large_memories, placement_graph, site_of
 from penstock.dse.search.second import SecondProcess
 from penstock.dse.search.shared import in_turn
+from penstock.dse.search.worth import State, foretell
 from penstock.dse.space.external import PREFETCH
 from penstock.dse.space.fitted import FAVOUR, SHARE, WALK
 from penstock.dse.space.tiling import Choices, Params
@@ -84,9 +84,10 @@ class DiesHold:
         """What exceeds limits of dies by less, one way after the other, and takes no longer than that."""
         look = partial(_no_slower, most=most)
         here = partial(look, self.evaluator, dies=self)
+        looked = set[Hashable]()
         while ways and self.excess(found) > 0:
             base = found.params
-            states = (({**base, **way}, n) for n, way in enumerate(ways, 1))
+            states = self._unlike((({**base, **way}, n) for n, way in enumerate(ways, 1)), looked)
             for tried, (other, excess) in in_turn(self.evaluator, self.second, states, base, look, here):
                 if other is not None and excess < self.excess(found):
                     self.is_told(other, excess)
@@ -95,6 +96,13 @@ class DiesHold:
             else:
                 break
         return found
+
+    def _unlike(self, states: Iterable[tuple[State, int]], looked: set[Hashable]) -> Iterator[tuple[State, int]]:
+        """Those that mean something else than all before: few lanes are mostly some more."""
+        for state, number in states:
+            if (meaning := self.evaluator.means(state)) not in looked:
+                looked.add(meaning)
+                yield state, number
 
     def _walked(self, choices: Choices) -> Iterator[Params]:
         """Each of the largest kernels with every other walk."""
@@ -133,12 +141,7 @@ def _no_slower(
     evaluator: Evaluator, params: Params, *, most: float, dies: DiesHold | None = None
 ) -> tuple[Evaluation | None, float]:
     """A setting that takes no longer than that, and by which part dies are exceeded."""
-    try:
-        if evaluator.outlook(params).values[0] > most:
-            return None, inf
-        one = evaluator.assume(params)
-    except PenstockError:  # it cannot be laid out
-        return None, inf
-    if not one.feasible or one.values[0] > most:
+    one = foretell(evaluator, params, (0.0, most, inf)).found
+    if one is None or not one.feasible:
         return None, inf
     return one, (dies or DiesHold(evaluator)).excess(one)

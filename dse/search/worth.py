@@ -69,9 +69,9 @@ def foretell_fitted(evaluator: Evaluator, params: Params, below: Rank, by_first:
         return Foretold(None, None, None)
     rank = rank_of(first)
     if not first.timed and rank < below:
-        first = _modelled(evaluator.assume, params)
-        if first is None:
-            return Foretold(by_first, rank, None)
+        first = _timed_below(evaluator, params, below)
+        if first is None or not first.timed:
+            return Foretold(by_first, rank if first is None else rank_of(first), None)
         return Foretold(by_first, rank, timed := rank_of(first), first if timed < below else None)
     return Foretold(by_first, rank, rank if first.timed else None, first if first.timed and rank < below else None)
 
@@ -108,7 +108,8 @@ class Worth:
         found = self.seen.get(key)
         whole = isinstance(found, Evaluation) and found.timed
         if found is not None and not whole and (best is None or rank_of(found) < rank_of(best)):
-            found = self.seen[key] = _modelled(self._evaluator.assume, state)
+            below = ANY if best is None else rank_of(best)
+            found = self.seen[key] = _timed_below(self._evaluator, state, below)
         return found if isinstance(found, Evaluation) else None
 
     def foresee(
@@ -213,6 +214,11 @@ def _by_first_design(evaluator: Evaluator, params: Params) -> Rank | None:
 
 def _first_look(evaluator: Evaluator) -> Callable[[Params], Evaluation]:
     return evaluator.outlook if evaluator.goal.time_only_costs else evaluator.assume
+
+
+def _timed_below(evaluator: Evaluator, params: Params, below: Rank) -> Evaluation | None:
+    """A setting in full, or of what is seen to be no better than that as much as is known by then."""
+    return _modelled(lambda one: evaluator.assume(one, lambda found: rank_of(found) < below), params)
 
 
 def _modelled(model: Callable[[Params], Evaluation], params: Params) -> Evaluation | None:

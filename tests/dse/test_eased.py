@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import pytest
 
 from penstock.compiler.frontend import import_model
@@ -10,7 +12,9 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.lanes.neighbours import alike
 from penstock.dse.search.dies import DiesHold
-from penstock.dse.space.fitted import FAVOUR, FAVOURS
+from penstock.dse.search.second import Foretold, Rank
+from penstock.dse.space.fitted import FAVOUR, FAVOURS, WALK
+from penstock.dse.space.tiling import Params
 
 GATE, UP = "mlp.gate_proj", "mlp.up_proj"
 
@@ -39,3 +43,30 @@ def test_they_are_favoured_less_together(evaluator: Evaluator) -> None:
     smaller = Favoured(evaluator).eased(best, evaluator.space.choices, rewalked=False)
     assert smaller is not None
     assert [smaller.params[f"{FAVOUR}.{layer}"] for layer in (GATE, UP)] == [FAVOURS[0]] * 2
+
+
+class TooFull(DiesHold):
+    """Dies that hold nothing, and almost everything."""
+
+    def excess(self, one: Evaluation) -> float:
+        return 0.05
+
+
+def test_walks_that_mean_the_same_design_are_looked_at_once(
+    evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few lanes are some more, where there are no more."""
+    best = evaluator.assume(evaluator.space.fitted_setting())
+    named = [name for name in evaluator.space.choices if name.startswith(f"{WALK}.")]
+    choices = {name: evaluator.space.choices[name][:12] for name in named}
+    states = [{**best.params, name: walk} for name, walks in choices.items() for walk in walks]
+    looked = list[Hashable]()
+
+    def look(evaluator: Evaluator, params: Params, below: Rank) -> Foretold:
+        looked.append(evaluator.means(params))
+        return Foretold(None, None, None)
+
+    monkeypatch.setattr("penstock.dse.search.dies.foretell", look)
+    assert TooFull(evaluator).eased(best, choices) is None
+    assert len(states) > len({evaluator.means(state) for state in states})
+    assert len(looked) == len(set(looked)) > 0

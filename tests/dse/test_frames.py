@@ -18,6 +18,7 @@ from penstock.compiler.pipeline.verify import make_inputs, verify_levels
 from penstock.compiler.platforms import Resources, load_platform
 from penstock.compiler.schedule import load_library
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.evaluation import Evaluation
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.fifo import depths_where_paths_meet, runs_through, safe_depths
 from penstock.dse.lanes.pacing import Fitter
@@ -172,6 +173,30 @@ def test_depths_that_were_believed_wrongly_give_way_to_safe_ones(wrong: int, mon
     network = evaluator.assembler.network(found.design)
     assert runs_through(network, evaluator.platform, evaluator.clock_mhz, depths)
     assert evaluator.evaluate_design(replace(found.design, fifo_depths={})).design.fifo_depths == depths
+
+
+@pytest.mark.parametrize("worth", [True, False])
+def test_what_stands_still_is_timed_again_only_where_it_may_be_worth_it(
+    worth: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With safe depths a design takes more, and what fits then may be far slower."""
+    monkeypatch.setattr("penstock.dse.evaluation.assumed_depths._WHERE_PATHS_MEET", 0.0)
+    program = prepare(imported(FRAMES["residual"][0](), FRAMES["residual"][1]), "w8a8")
+    options, asked, timed = TilingOptions(max_lanes=64), list[Evaluation](), list[bool]()
+    evaluator, other = (Evaluator.create(program, "u55c", quantize="w8a8", options=options) for _ in range(2))
+    params = evaluator.space.default_params()
+    whole, time_it = other.assume(params), evaluator._timed
+
+    def stands_still(found: Evaluation) -> Evaluation | None:
+        timed.append(found.assumed)
+        return None if found.assumed else time_it(found)
+
+    monkeypatch.setitem(evaluator.__dict__, "_timed", stands_still)
+    found = evaluator.assume(params, lambda one: asked.append(one) or worth)
+    assert timed == [True, False][: 1 + worth]
+    assert [one.assumed for one in asked] == [False], "only what comes after one that stands still"
+    assert found.timed == worth
+    assert found.values[0] <= whole.values[0]
 
 
 def _explored(trials: int) -> Exploration:
