@@ -38,7 +38,7 @@ _GONE = (OSError, EOFError, pickle.UnpicklingError, zlib.error, AttributeError, 
 class Foretold:
     """How good a setting may be by its first design, how good it is at best, and how good it is.
 
-    None where that is not known; all of them, where it cannot be laid out. What is good enough comes as a whole.
+    None where that is not known; all of them, where it cannot be laid out. What is timed comes as a whole.
     """
 
     by_first: Rank | None

@@ -76,6 +76,23 @@ def foretell_fitted(evaluator: Evaluator, params: Params, below: Rank, by_first:
     return Foretold(by_first, rank, rank if first.timed else None, first if first.timed and rank < below else None)
 
 
+def foretell_in_full(evaluator: Evaluator, params: Params, below: Rank) -> Foretold:
+    """The same, and all of what is timed, also where it is no better: a search says in the end what else it timed, and
+    that is not to hang on which process looked at what."""
+    by_first = _by_first_design(evaluator, params)
+    if by_first is not None and by_first >= below:
+        return Foretold(by_first, None, None)
+    first = _modelled(_first_look(evaluator), params)
+    if first is None:
+        return Foretold(None, None, None)
+    rank = rank_of(first)
+    if not first.timed and rank < below:
+        first = _modelled(evaluator.assume, params)
+    if first is None or not first.timed:
+        return Foretold(by_first, rank, None)
+    return Foretold(by_first, rank, rank_of(first), first)
+
+
 class Worth:
     """The settings that were looked at, `most` of them. With a `second` process, some of them are by then."""
 
@@ -108,8 +125,7 @@ class Worth:
         found = self.seen.get(key)
         whole = isinstance(found, Evaluation) and found.timed
         if found is not None and not whole and (best is None or rank_of(found) < rank_of(best)):
-            below = ANY if best is None else rank_of(best)
-            found = self.seen[key] = _timed_below(self._evaluator, state, below)
+            found = self.seen[key] = _modelled(self._evaluator.assume, state)
         return found if isinstance(found, Evaluation) else None
 
     def foresee(
@@ -187,10 +203,10 @@ class Worth:
         if said is not None and said.at_best is None and by_first is None:
             return None
         if said is not None and said.at_best is not None:
-            if said.at_best >= rank:
-                return PassedOver(state, said.at_best, timed=said.at_best == said.timed)
+            if said.at_best >= rank and self._evaluator.goal.time_only_costs:
+                return PassedOver(state, said.at_best, timed=False)
             if said.timed is not None and said.timed >= rank:
-                return PassedOver(state, said.timed, timed=True)
+                return said.found
         return _modelled(self._look, state) if said is None or said.found is None else said.found
 
 
