@@ -5,7 +5,7 @@ The limits of the chip know no dies, and the fastest design fills the chip: with
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf
@@ -17,8 +17,8 @@ from penstock.dse.lanes.neighbours import alike
 from penstock.dse.memory import stored_items
 from penstock.dse.partition import divide, large_memories, placement_graph, site_of
 from penstock.dse.search.second import SecondProcess
-from penstock.dse.search.shared import in_turn
-from penstock.dse.search.worth import State, foretell
+from penstock.dse.search.shared import in_turn, unlike
+from penstock.dse.search.worth import foretell
 from penstock.dse.space.external import PREFETCH
 from penstock.dse.space.fitted import FAVOUR, SHARE, WALK
 from penstock.dse.space.tiling import Choices, Params
@@ -87,8 +87,10 @@ class DiesHold:
         looked = set[Hashable]()
         while ways and self.excess(found) > 0:
             base = found.params
-            states = self._unlike((({**base, **way}, n) for n, way in enumerate(ways, 1)), looked)
-            for tried, (other, excess) in in_turn(self.evaluator, self.second, states, base, look, here):
+            all_ways = (({**base, **way}, n) for n, way in enumerate(ways, 1))
+            new = unlike(self.evaluator.means, all_ways, looked)
+            for (tried, meaning), (other, excess) in in_turn(self.evaluator, self.second, new, base, look, here):
+                looked.add(meaning)
                 if other is not None and excess < self.excess(found):
                     self.is_told(other, excess)
                     found, ways = other, ways[tried:]
@@ -96,13 +98,6 @@ class DiesHold:
             else:
                 break
         return found
-
-    def _unlike(self, states: Iterable[tuple[State, int]], looked: set[Hashable]) -> Iterator[tuple[State, int]]:
-        """Those that mean something else than all before: few lanes are mostly some more."""
-        for state, number in states:
-            if (meaning := self.evaluator.means(state)) not in looked:
-                looked.add(meaning)
-                yield state, number
 
     def _walked(self, choices: Choices) -> Iterator[Params]:
         """Each of the largest kernels with every other walk."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import TypeVar, cast
@@ -39,6 +39,17 @@ def shared(
         if said is not None and said.found is not None:
             evaluator.is_told(said.found)
         yield params
+
+
+def unlike(
+    means: Callable[[Params], Hashable], ways: Iterable[tuple[State, Known]], looked: Collection[Hashable]
+) -> Iterator[tuple[State, tuple[Known, Hashable]]]:
+    """Those that mean something else than all that were `looked` at and before: few lanes are mostly some more."""
+    before = set(looked)
+    for state, known in ways:
+        if (meaning := means(state)) not in before:
+            before.add(meaning)
+            yield state, (known, meaning)
 
 
 def in_turn(

@@ -11,7 +11,6 @@ once two kernels are changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -24,10 +23,9 @@ from penstock.dse.evaluation.waiting import Held, held_as_modelled, held_as_need
 from penstock.dse.search.close_looks import held_in, look_closely
 from penstock.dse.search.dies import NEARLY, DiesHold
 from penstock.dse.search.second import SecondProcess
-from penstock.dse.search.shared import in_turn
+from penstock.dse.search.shared import in_turn, unlike
 from penstock.dse.search.ways import Way, WaysAround, alike_ways, other_ways, ways_of_both_sides
-from penstock.dse.search.worth import State
-from penstock.dse.space.tiling import Choices, Params
+from penstock.dse.space.tiling import Choices
 
 _FASTER, _NEAR = 0.998, 1.5
 """What part of the time may be left; how many times what is enough may be held where small gains may lead to it."""
@@ -96,7 +94,7 @@ def less_turned(
         look = partial(look_closely, below=below, most=most, held=counting.held, fitted=counting.fitted)
         ways = ((state, way) for way, state in counting.ways(evaluator, choices, now, waits) if way not in tried)
         left = min(counting.most_looks, last + counting.most_fruitless) + 1 - len(looked)
-        new, here = islice(_unlike(means, ways, looked), max(left, 0)), partial(look, evaluator, dies=dies)
+        new, here = islice(unlike(means, ways, looked), max(left, 0)), partial(look, evaluator, dies=dies)
         for (way, meaning), seen in in_turn(evaluator, second, new, now.params, look, here):
             looked.add(meaning)
             tried.add(way)
@@ -129,17 +127,6 @@ def less_turned(
             settled = now
             if held <= enough:
                 return settled
-
-
-def _unlike(
-    means: Callable[[Params], Hashable], ways: Iterable[tuple[State, Way]], looked: Collection[Hashable]
-) -> Iterator[tuple[State, tuple[Way, Hashable]]]:
-    """Those that mean something else than all that were `looked` at and before: few lanes are mostly some more."""
-    before = set(looked)
-    for state, way in ways:
-        if (meaning := means(state)) not in before:
-            before.add(meaning)
-            yield state, (way, meaning)
 
 
 def _is_faster(one: Evaluation, now: Evaluation) -> bool:
