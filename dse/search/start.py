@@ -155,7 +155,7 @@ def _turned_less(
     other = less_turned(evaluator, choices, found, dies, second)
     settings = [] if other is found else [dict(other.params)]
     much = much_between(evaluator.space.graph)
-    if needs_more_than(much, evaluator, other):
+    if needs_more_than(_AIM * much, evaluator, other):
         for counting in (FOR_LESS, AS_NEEDED, TRADED, BOTH_SIDES):
             before, other = other, less_turned(evaluator, choices, other, dies, second, counting, enough=_AIM * much)
             settings = settings if other is before else [dict(other.params), *settings]
