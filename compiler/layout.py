@@ -2,7 +2,8 @@
 
 A tensor of shape n with tile t and word w becomes [n/t ..., t/w ..., w ...] in C order, so that what is read together
 lies together, and one access moves one word. A tensor that is striped lies in several banks: of every word each has the
-elements whose number leaves the same rest, so that all banks together deliver a word at once.
+elements whose number leaves the same rest, so that all banks together deliver a word at once. Where a word has room for
+more than its elements, zeros lie behind them.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ class Layout:
     """The banks that every word is shared out to."""
     stripe: int | None = None
     """Of which of them this is the layout; None for the tensor as a whole."""
+    room: int = 0
+    """How many elements a word has room for; 0 where they are its own."""
 
     @property
     def lanes(self) -> int:
-        """How many elements one word holds."""
-        return prod(self.word)
+        """How many elements one word has room for."""
+        return self.room or prod(self.word)
 
     @property
     def lanes_of_stripe(self) -> int:
@@ -48,7 +51,10 @@ class Layout:
 
     def packed(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape in elements, as it lies in memory."""
-        return self.words(shape) + (self.word if self.stripe is None else (self.lanes_of_stripe,))
+        flat = bool(self.room) or self.stripe is not None
+        return self.words(shape) + (
+            (self.lanes_of_stripe if self.stripe is not None else self.lanes,) if flat else self.word
+        )
 
 
 def pack(array: Array, layout: Layout) -> Array:
@@ -57,9 +63,13 @@ def pack(array: Array, layout: Layout) -> Array:
     split = [f for n, t, w in zip(array.shape, layout.tile, layout.word, strict=True) for f in (n // t, t // w, w)]
     order = [*range(0, 3 * rank, 3), *range(1, 3 * rank, 3), *range(2, 3 * rank, 3)]
     whole = array.reshape(split).transpose(order)
+    grid = whole.shape[: 2 * rank]
+    if layout.room:
+        own = prod(layout.word)
+        whole = np.pad(whole.reshape(*grid, own), [*[(0, 0)] * len(grid), (0, layout.room - own)])
     if layout.stripe is None:
         return np.ascontiguousarray(whole)
-    words = whole.reshape(*whole.shape[: 2 * rank], layout.lanes_of_stripe, layout.stripes)
+    words = whole.reshape(*grid, layout.lanes_of_stripe, layout.stripes)
     return np.ascontiguousarray(words[..., layout.stripe])
 
 
@@ -68,7 +78,10 @@ def unpack(array: Array, layout: Layout, shape: Sequence[int]) -> Array:
     assert layout.stripe is None, "one bank has a share of the tensor only"
     rank = len(shape)
     order = [axis for dim in range(rank) for axis in (dim, rank + dim, 2 * rank + dim)]
-    return array.reshape(layout.packed(shape)).transpose(order).reshape(tuple(shape))
+    own = array.reshape(layout.packed(shape))
+    if layout.room:
+        own = own[..., : prod(layout.word)].reshape(*layout.words(shape), *layout.word)
+    return own.transpose(order).reshape(tuple(shape))
 
 
 def pad(array: Array, shape: tuple[int, ...]) -> Array:

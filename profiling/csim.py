@@ -68,14 +68,13 @@ class Csim:
         return self.run_frames([inputs])[0]
 
     def _read(self, name: str, entry: dict[str, Any], frames: int) -> Array:
-        shape = (frames, *entry["shape"])
+        shape, layout = (frames, *entry["shape"]), _layout(entry)
         data = np.fromfile(self.folder / name, entry["dtype"])
-        if data.size != int(np.prod(shape, dtype=np.int64)):
+        if data.size != int(np.prod((frames, *entry["packed_shape"]), dtype=np.int64)):
             raise PenstockError(
                 code="csim-output", what=f"the simulation wrote {data.size} values", where=name,
-                limit=f"{frames} frames of {tuple(entry['shape'])}",
+                limit=f"{frames} frames of {tuple(entry['packed_shape'])}",
             )  # fmt: skip
-        layout = _layout(entry)
         found = (
             data.reshape(shape)
             if layout is None
@@ -95,7 +94,8 @@ def _layout(entry: dict[str, Any]) -> Layout | None:
     found = entry["layout"]
     if not found:
         return None
-    return Layout(tuple(found["tile"]), tuple(found["word"]), found.get("stripes", 1), found.get("stripe"))
+    shares = found.get("stripes", 1), found.get("stripe")
+    return Layout(tuple(found["tile"]), tuple(found["word"]), *shares, found.get("room", 0))
 
 
 def find_compiler() -> str:

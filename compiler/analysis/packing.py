@@ -7,7 +7,7 @@ what the stream walks through in row-major order before it jumps. Another stream
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import gcd, prod
+from math import gcd, inf, prod
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir.affine import AffineMap
@@ -19,20 +19,34 @@ from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr
 from penstock.compiler.layout import Layout
 from penstock.compiler.scalars.number_types import number_type
 
+MANY_WORDS = 256
+"""What passes in fewer is soon over, whatever its words."""
+_WORTH_ROOM = 2
+"""How many times as many elements as words of powers of two are worth some room in each word."""
 
-def choose_layout(kind: ITensorType, port_bits: int, stripes: int = 1, grains: Sequence[int] = ()) -> Layout | None:
+
+def choose_layout(
+    kind: ITensorType, port_bits: int, stripes: int = 1, grains: Sequence[int] = (), room_from: float = inf
+) -> Layout | None:
     """The layout that suits a stream, with words of a power of two bits; None where words would hold one element.
 
     With `stripes` words are as wide as so many ports together, or as there are elements for. `grains` are of dims whose
     size each call says what it is always a multiple of, and 0 of others: no word goes on from one grain to the next.
+    Of a tensor of at least `room_from` such words, those of odd sizes have some room behind their elements, if half as
+    many are enough so.
     """
     number, walk = number_type(kind.dtype), read_walk(kind)
     if not number.is_native or not walk.tiles:
         return None
     port = 1 << (port_bits.bit_length() - 1)
-    word = _choose_word(walk, (stripes * port if stripes > 1 else port_bits) // number.bits, grains)
+    lanes = max(1, (stripes * port if stripes > 1 else port_bits) // number.bits)
+    word = _choose_word(walk, lanes, grains)
+    if prod(walk.extents) >= room_from * prod(word):
+        wide = _wide_word(walk, lanes, grains)
+        word = wide if prod(wide) >= _WORTH_ROOM * prod(word) else word
     if prod(word) <= 1:
         return None
+    taken = 1 << (prod(word) - 1).bit_length()
     tile = list(word)
     previous = len(word)
     for trip, step, dim in reversed(_word_loops(walk, word)):
@@ -42,7 +56,8 @@ def choose_layout(kind: ITensorType, port_bits: int, stripes: int = 1, grains: S
             break
         tile[dim] *= trip
         previous = dim
-    return Layout(tuple(tile), tuple(word), max(1, prod(word) * number.bits // max(port, number.bits)))
+    banks, room = max(1, taken * number.bits // max(port, number.bits)), taken if taken > prod(word) else 0
+    return Layout(tuple(tile), tuple(word), banks, room=room)
 
 
 def word_order(kind: ITensorType, layout: Layout) -> ITensorType:
@@ -106,6 +121,26 @@ def _choose_word(walk: SliceWalk, lanes: int, grains: Sequence[int]) -> list[int
         factor = gcd(grain // word[dim] if grain else trip, 1 << (room.bit_length() - 1)) if room else 1
         word[dim] *= factor
         if factor != trip or grain:
+            break
+    return word
+
+
+def _wide_word(walk: SliceWalk, lanes: int, grains: Sequence[int]) -> list[int]:
+    """At most `lanes` elements: a part of the slice, or all of it and what grows along the innermost loops."""
+    word = list(walk.element)
+    if any(grains):
+        return [1] * len(word)
+    for dim, size in enumerate(walk.element):
+        others = prod(word) // size
+        word[dim] = max((n for n in range(1, size + 1) if size % n == 0 and n * others <= lanes), default=1)
+    if tuple(word) != walk.element:
+        return word
+    for trip, step, dim in reversed(walk.loops):
+        if dim is None or step != word[dim]:
+            break
+        factor = max(n for n in range(1, trip + 1) if trip % n == 0 and n * prod(word) <= lanes)
+        word[dim] *= factor
+        if factor != trip:
             break
     return word
 

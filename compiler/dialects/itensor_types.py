@@ -225,7 +225,8 @@ class ScheduleAttr(ParametrizedAttribute):
 class LayoutAttr(ParametrizedAttribute):
     """How a tensor lies in external memory: `#itensor.layout<tile: [16, 16], word: [4, 16]>`.
 
-    `, stripes: 8` behind it shares every word out to so many banks; `, stripes: 8, stripe: 2` is the share of one.
+    `, stripes: 8` behind it shares every word out to so many banks; `, stripes: 8, stripe: 2` is the share of one. With
+    `, room: 64` a word has room for so many elements, zeros behind its own.
     """
 
     name = "itensor.layout"
@@ -234,15 +235,18 @@ class LayoutAttr(ParametrizedAttribute):
     stripes: IntAttr
     stripe: ArrayAttr[IntAttr]
     """Which of the stripes; empty for all of them."""
+    room: IntAttr
 
     @staticmethod
     def of(layout: Layout) -> LayoutAttr:
         which = () if layout.stripe is None else (layout.stripe,)
-        return LayoutAttr(ints(layout.tile), ints(layout.word), IntAttr(layout.stripes), ints(which))
+        stripes, room = IntAttr(layout.stripes), IntAttr(layout.room)
+        return LayoutAttr(ints(layout.tile), ints(layout.word), stripes, ints(which), room)
 
     @property
     def layout(self) -> Layout:
-        return Layout(unpack(self.tile), unpack(self.word), self.stripes.data, next(iter(unpack(self.stripe)), None))
+        which = next(iter(unpack(self.stripe)), None)
+        return Layout(unpack(self.tile), unpack(self.word), self.stripes.data, which, self.room.data)
 
     def packed(self, kind: ITensorType) -> TensorType:
         """The type in external memory of the tensor that a stream covers."""
@@ -257,6 +261,8 @@ class LayoutAttr(ParametrizedAttribute):
                 printer.print_string(f", stripes: {self.stripes.data}")
             for stripe in unpack(self.stripe):
                 printer.print_string(f", stripe: {stripe}")
+            if self.room.data:
+                printer.print_string(f", room: {self.room.data}")
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
@@ -265,16 +271,19 @@ class LayoutAttr(ParametrizedAttribute):
             parser.parse_punctuation(":")
             tile = ints(_numbers(parser))
             _expect(parser, "word")
-            word, stripes, stripe = ints(_numbers(parser)), 1, list[int]()
+            word, stripes, stripe, room = ints(_numbers(parser)), 1, list[int](), 0
             while parser.parse_optional_punctuation(","):
                 if parser.parse_optional_keyword("stripes"):
                     parser.parse_punctuation(":")
                     stripes = parser.parse_integer()
+                elif parser.parse_optional_keyword("room"):
+                    parser.parse_punctuation(":")
+                    room = parser.parse_integer()
                 else:
                     parser.parse_keyword("stripe")
                     parser.parse_punctuation(":")
                     stripe.append(parser.parse_integer())
-            return [tile, word, IntAttr(stripes), ints(stripe)]
+            return [tile, word, IntAttr(stripes), ints(stripe), IntAttr(room)]
 
     def verify(self) -> None:
         tile, word = unpack(self.tile), unpack(self.word)
@@ -283,5 +292,7 @@ class LayoutAttr(ParametrizedAttribute):
         if any(w < 1 or t % w for t, w in zip(tile, word, strict=True)):
             raise VerifyException(f"layout: word {word} does not divide tile {tile}; each size of a word must")
         stripes, which = self.stripes.data, unpack(self.stripe)
-        if stripes < 1 or prod(word) % stripes or len(which) > 1 or any(not 0 <= one < stripes for one in which):
+        if 0 < self.room.data <= prod(word) or self.room.data < 0:
+            raise VerifyException(f"layout: room for {self.room.data} elements in a word of {prod(word)}")
+        if stripes < 1 or self.layout.lanes % stripes or len(which) > 1 or any(not 0 <= one < stripes for one in which):
             raise VerifyException(f"layout: stripe {list(which)} of {stripes} stripes of a word {word}")

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import cast
 
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, VectorType
+from xdsl.ir import Block
 from xdsl.ir.affine import AffineMap
+from xdsl.utils.hints import isa
 
 from penstock.compiler.analysis.converter import plan_converter
 from penstock.compiler.analysis.nests import (
+    Constant,
     Load,
     NestFacts,
     NestValue,
+    Other,
     Place,
     Read,
     Statement,
@@ -24,6 +30,8 @@ from penstock.compiler.analysis.nests import (
 )
 from penstock.compiler.analysis.packing import split_at_tiles, word_address
 from penstock.compiler.analysis.walks import LoopOf, read_walk
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr
 from penstock.compiler.dialects.nest import ALWAYS
 from penstock.compiler.dialects.nest_stack import Stacking
@@ -36,7 +44,6 @@ from penstock.compiler.plan.converter_nests import (
     corners,
     named,
     push,
-    send,
     token_of,
 )
 from penstock.compiler.plan.last_tokens import stack
@@ -52,10 +59,11 @@ def build_load(name: str, transfer: Transfer, memories: Sequence[Place], targets
     if transfer.through is None:
         loops = _loops(read_walk(words).loops, layout)
         if len(memories) > 1:
-            fetching, fifos = _fetch_stripes(name, loops, words, layout, memories)
-            join = NestFacts(JOIN, named(loops), _joined(fifos, targets))
+            fetching, fifos = _fetch_stripes(name, loops, layout, memories, words)
+            join = NestFacts(JOIN, named(loops), _joined(fifos, targets, words))
             return PartNests((*fetching, Process("_join", join)), None, fifos)
-        statements = send(memories[0], _address(loops, words, layout), words, targets)
+        word, taken = _taken(memories[0], _address(loops, words, layout), words, layout)
+        statements = [*taken, *push(word, targets, ALWAYS)]
         return PartNests((Process("", NestFacts("load", named(loops), statements), 0),))
     plan = plan_converter(words, kind)
     block = block_channel(name, plan, words)
@@ -63,21 +71,23 @@ def build_load(name: str, transfer: Transfer, memories: Sequence[Place], targets
     loops, skip = [*shared, *inside], len(shared)
     reader = block_reader(plan, kind, block, targets)
     if len(memories) > 1:
-        fetching, fifos = _fetch_stripes(name, loops, words, layout, memories)
+        fetching, fifos = _fetch_stripes(name, loops, layout, memories, words)
         whole = Place(f"{name}.words", "stream", words.element_shape, words.dtype)
-        join = NestFacts(JOIN, named(loops), _joined(fifos, [whole]))
+        join = NestFacts(JOIN, named(loops), _joined(fifos, [whole], words))
         fill = NestFacts("fill", named(loops, skip), collect(whole, block, corners(loops, words, skip)), skip)
         return PartNests((*fetching, Process("_join", join), Process("_fill", fill), reader), block, (*fifos, whole))
-    statements = _move(words, memories[0], _address(loops, words, layout, skip), block, corners(loops, words, skip))
+    word, taken = _taken(memories[0], _address(loops, words, layout, skip), words, layout)
+    statements = [*taken, StoreFact(word, block, corners(loops, words, skip), ALWAYS)]
     fetch = NestFacts("fetch", named(loops, skip), statements, skip)
     return PartNests((Process("_fetch", fetch), reader), block)
 
 
 def _fetch_stripes(
-    name: str, loops: Sequence[LoopOf], words: ITensorType, layout: LayoutAttr | None, memories: Sequence[Place]
+    name: str, loops: Sequence[LoopOf], layout: LayoutAttr | None, memories: Sequence[Place], words: ITensorType
 ) -> tuple[tuple[Process, ...], tuple[Place, ...]]:
     """A process a bank, each with the FIFO of its shares of the words."""
-    shape = (prod(words.element_shape) // len(memories),)
+    assert layout is not None, "what is striped has words"
+    shape = (layout.layout.lanes_of_stripe,)
     address = _address(loops, words, layout)
     fifos = tuple([Place(f"{name}.stripe{i}", "stream", shape, words.dtype) for i in range(len(memories))])
     fetching: list[Process] = []
@@ -88,17 +98,43 @@ def _fetch_stripes(
     return tuple(fetching), fifos
 
 
-def _joined(shares: Sequence[Place], targets: Sequence[Place]) -> list[Statement]:
+def _joined(shares: Sequence[Place], targets: Sequence[Place], words: ITensorType) -> list[Statement]:
     """Words put together from the shares of all banks, which have their elements in turn."""
     taken = [NestValue(place.shape, place.dtype) for place in shares]
     (lanes,) = shares[0].shape
     in_turn = Stacking(along=0, first=0, count=lanes, size=len(shares), apart=lanes)
     word = NestValue((lanes, len(shares)), shares[0].dtype)
+    own, picked = _own(word, words)
     return [
         *(Read(place, ALWAYS, value) for place, value in zip(shares, taken, strict=True)),
         stack(taken, in_turn, word),
-        *push(word, targets, ALWAYS),
+        *picked,
+        *push(own, targets, ALWAYS),
     ]
+
+
+def _taken(
+    memory: Place, address: AffineMap, words: ITensorType, layout: LayoutAttr | None
+) -> tuple[NestValue, list[Statement]]:
+    """A word out of a memory, without what lies behind its own elements."""
+    room = layout is not None and layout.layout.room
+    word = NestValue((room,), words.dtype) if room else token_of(words)
+    own, picked = _own(word, words)
+    return own, [Load(memory, address, ALWAYS, word), *picked]
+
+
+def _own(word: NestValue, words: ITensorType) -> tuple[NestValue, list[Statement]]:
+    """The elements of a word, which may have room for more."""
+    own = token_of(words)
+    return (word, []) if prod(word.shape) == prod(own.shape) else (own, [_picked(word, own)])
+
+
+def _picked(word: NestValue, first: NestValue) -> Other:
+    """The first lanes of a word, in the shape of what they are to be."""
+    strides = [prod(first.shape[dim + 1 :]) for dim in range(len(first.shape))]
+    lanes = AffineMap(len(strides), 0, (linear_sum(list(enumerate(strides))),))
+    (given,) = Block(arg_types=[VectorType(word.dtype, word.shape)]).args
+    return Other(nest.PickOp(given, lanes, first.shape), (word,), first)
 
 
 def build_store(name: str, transfer: Transfer, memory: Place, source: Place) -> PartNests:
@@ -106,7 +142,8 @@ def build_store(name: str, transfer: Transfer, memory: Place, source: Place) -> 
     kind, words, layout = transfer.stream.kind, transfer.words.kind, transfer.layout
     if transfer.through is None:
         loops = _loops(read_walk(words).loops, layout)
-        statements = collect(source, memory, _address(loops, words, layout))
+        token = NestValue(source.shape, source.dtype)
+        statements = [Read(source, ALWAYS, token), *_put(token, memory, _address(loops, words, layout), layout)]
         return PartNests((Process("", NestFacts("store", named(loops), statements)),))
     plan = plan_converter(kind, words)
     block = block_channel(name, plan, kind)
@@ -115,15 +152,23 @@ def build_store(name: str, transfer: Transfer, memory: Place, source: Place) -> 
 
     shared, inside = _loops(plan.shared, layout), _loops(plan.target, layout)
     loops, skip = [*shared, *inside], len(shared)
-    statements = _move(words, block, corners(loops, words, skip), memory, _address(loops, words, layout, skip))
+    word, address = token_of(words), _address(loops, words, layout, skip)
+    statements = [Load(block, corners(loops, words, skip), ALWAYS, word), *_put(word, memory, address, layout)]
     drain = NestFacts("drain", named(loops, skip), statements, skip)
     return PartNests((Process("_write", writer), Process("_drain", drain)), block)
 
 
-def _move(words: ITensorType, source: Place, taken: AffineMap, target: Place, put: AffineMap) -> list[Statement]:
-    """A word from one memory to another."""
-    word = token_of(words)
-    return [Load(source, taken, ALWAYS, word), StoreFact(word, target, put, ALWAYS)]
+def _put(word: NestValue, memory: Place, address: AffineMap, layout: LayoutAttr | None) -> list[Statement]:
+    """A word into a memory, zeros behind it where there is room for more."""
+    own, room = prod(word.shape), 0 if layout is None else layout.layout.room
+    if not room:
+        return [StoreFact(word, memory, address, ALWAYS)]
+    flat, zeros, whole = (NestValue((lanes,), word.dtype) for lanes in (own, own, room))
+    zero = FloatAttr(0.0, word.dtype) if isa(word.dtype, AnyFloat) else IntegerAttr(0, cast(IntegerType, word.dtype))
+    return [
+        _picked(word, flat), Constant(zero, zeros), stack([flat, zeros], Stacking(0, 0, room, 1), whole),
+        StoreFact(whole, memory, address, ALWAYS),
+    ]  # fmt: skip
 
 
 def _loops(loops: Sequence[LoopOf], layout: LayoutAttr | None) -> list[LoopOf]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, Windows
+from penstock.compiler.analysis.packing import MANY_WORDS
 from penstock.compiler.analysis.parts import part_of
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import LayoutAttr
@@ -252,16 +254,18 @@ class KernelPlanner:
     def _lay_out(self, value: SSAValue, order: Order) -> None:
         """The first stream of a tensor decides how it lies in external memory; a ROM's does not lie there.
 
-        What the call before leaves is written through one port, and so is read through one.
+        What the call before leaves is written through one port, and so is read through one. Rows of other inputs may be
+        of odd sizes, which the host pads; those of weights a search sees to.
         """
         if value not in self.tensors.layouts:
             fed = value in self.graph.fed.values()
             stripes = 1 if fed else self.tensors.ports_for(self.paces.get(value, 0.0))
-            self.tensors.layouts[value] = self._layout(value, order, stripes)
+            roomy = not fed and not self.graph.is_param(value)
+            self.tensors.layouts[value] = self._layout(value, order, stripes, roomy=roomy)
 
-    def _layout(self, value: SSAValue, order: Order, stripes: int = 1) -> LayoutAttr | None:
+    def _layout(self, value: SSAValue, order: Order, stripes: int = 1, *, roomy: bool = False) -> LayoutAttr | None:
         bits, grains = self.tensors.port_bits, self.tensors.grains(value)
-        return self.table.layout(order, bits, stripes, grains) if bits else None
+        return self.table.layout(order, bits, stripes, grains, MANY_WORDS if roomy else inf) if bits else None
 
     def _load(self, name: str, value: SSAValue, order: Order) -> Stream:
         transfer = self.table.load(order, self.tensors.layouts[value])
@@ -277,7 +281,7 @@ class KernelPlanner:
         """
         order, fed = self.made[value], self.graph.fed.get(value)
         layouts = self.tensors.layouts
-        layout = layouts[fed] if fed is not None and fed in layouts else self._layout(value, order)
+        layout = layouts[fed] if fed is not None and fed in layouts else self._layout(value, order, roomy=fed is None)
         layouts[value] = layout
         stream = self.waiting[value, order].pop()
         transfer = self.table.store(order, layout)

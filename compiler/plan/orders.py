@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from math import inf
 from typing import Any
 
 from penstock.compiler.analysis.converter import ConverterPlan
@@ -30,11 +31,13 @@ class OrderTable:
             found = self._by_identity[id(kind)] = (kind, order)  # held, so that its identity stays its own
         return found[1]
 
-    def layout(self, order: Order, port_bits: int, stripes: int = 1, grains: tuple[int, ...] = ()) -> LayoutAttr | None:
+    def layout(
+        self, order: Order, port_bits: int, stripes: int = 1, grains: tuple[int, ...] = (), room_from: float = inf
+    ) -> LayoutAttr | None:
         """The layout in external memory that suits a stream; equal ones are the same object."""
-        key = (order, port_bits, stripes, grains)
+        key = (order, port_bits, stripes, grains, room_from)
         if key not in self._layouts:
-            layout = choose_layout(order.kind, port_bits, stripes, grains)
+            layout = choose_layout(order.kind, port_bits, stripes, grains, room_from)
             self._layouts[key] = layout and self._equal.setdefault(layout, LayoutAttr.of(layout))
         return self._layouts[key]
 

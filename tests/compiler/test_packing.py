@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from math import prod
 
 import numpy as np
@@ -69,6 +70,33 @@ def test_words(stream: ITensorType, bits: int, word: tuple[int, ...] | None) -> 
     assert (layout and layout.word) == word
 
 
+@pytest.mark.parametrize(
+    ("stream", "bits", "stripes", "word", "room"),
+    [
+        (kind([1, 60], [(7, 1, 0)]), 512, 1, (1, 60), 64),  # a row, and nothing behind it
+        (kind([1, 60], [(7, 1, 0)]), 512, 8, (7, 60), 512),  # all rows for eight ports
+        (kind([1, 90], [(7, 1, 0)]), 512, 1, (1, 45), 64),  # a part of a row
+        (kind([1, 4], [(9, 1, 0), (25, 4, 1)]), 512, 1, (1, 20), 32),  # as much of a row as goes into it evenly
+        (kind([1, 1], [(40, 1, 0), (61, 1, 1)], f32), 512, 1, None, 0),  # a prime row is longer than a word
+        (kind([1, 48], [(7, 1, 0)]), 512, 1, (1, 48), 64),  # a third of the words
+        (kind([1, 24], [(7, 1, 0)]), 512, 1, (1, 24), 32),
+        (kind([1, 16], [(5, 1, 0), (4, 16, 1)]), 512, 1, (1, 64), 0),  # those of powers of two are as wide
+        (kind([1, 12], [(5, 1, 0), (4, 12, 1)], f32), 512, 1, (1, 12), 16),
+    ],
+)
+def test_words_with_room(stream: ITensorType, bits: int, stripes: int, word: tuple[int, ...] | None, room: int) -> None:
+    layout = choose_layout(stream, bits, stripes, room_from=1)
+    assert (layout and layout.word) == word
+    assert (layout.room if layout is not None else 0) == room
+    if layout is not None:
+        assert layout.stripes == max(1, layout.lanes * 8 // bits) or stream.dtype == f32
+
+
+def test_what_passes_in_few_words_has_no_room() -> None:
+    rows = {n: choose_layout(kind([1, 60], [(n, 1, 0)]), 512, room_from=256) for n in (17, 18)}
+    assert [layout and (layout.word, layout.room) for layout in rows.values()] == [((1, 4), 0), ((1, 60), 64)]
+
+
 @st.composite
 def streams(draw: st.DrawFn, shape: tuple[int, ...]) -> ITensorType:
     """An order of a tensor: lanes, points and tiles of each dim, in any order, with or without repeats."""
@@ -95,10 +123,10 @@ SHAPES = st.sampled_from([(8, 12), (16, 6), (24,), (4, 6, 8), (5, 8)])
 
 
 @settings(max_examples=150)
-@given(data=st.data(), shape=SHAPES, bits=st.sampled_from([16, 32, 64, 128, 512]))
-def test_every_stream_finds_its_words(data: st.DataObject, shape: tuple[int, ...], bits: int) -> None:
+@given(data=st.data(), shape=SHAPES, bits=st.sampled_from([16, 32, 64, 128, 512]), roomy=st.booleans())
+def test_every_stream_finds_its_words(data: st.DataObject, shape: tuple[int, ...], bits: int, roomy: bool) -> None:
     """The layout of one stream, read for another: every word's address holds the slice that its order names."""
-    layout = choose_layout(data.draw(streams(shape)), bits)
+    layout = choose_layout(data.draw(streams(shape)), bits, room_from=1 if roomy else math.inf)
     assume(layout is not None)
     assert layout is not None
     other = data.draw(streams(shape))
@@ -113,4 +141,7 @@ def test_every_stream_finds_its_words(data: st.DataObject, shape: tuple[int, ...
     counters = itertools.product(*(range(trip) for trip, _, _ in loops))
     for corner, counter in zip(words.offsets(), counters, strict=True):
         window = tuple(slice(c, c + w) for c, w in zip(corner, layout.word, strict=True))
-        assert np.array_equal(packed[tuple(address.eval(list(counter), []))], tensor[window])
+        word = packed[tuple(address.eval(list(counter), []))].reshape(-1)
+        assert np.array_equal(word[: prod(layout.word)], tensor[window].reshape(-1))
+        assert not word[prod(layout.word) :].any()
+        assert word.size == layout.lanes == 1 << (layout.lanes - 1).bit_length()

@@ -27,6 +27,23 @@ def test_the_runtime_and_the_compiler_agree(
     assert memory_for(entry).shape == (tensor.size,)
 
 
+@pytest.mark.parametrize(("stripes", "stripe"), [(1, None), (4, 0), (4, 3)])
+def test_the_runtime_and_the_compiler_leave_the_same_room(stripes: int, stripe: int | None) -> None:
+    tensor = np.arange(1, 5 * 12 + 1, dtype=np.int32).reshape(5, 12)
+    layout = Layout((5, 12), (1, 6), stripes, stripe, room=8)
+    written = {"tile": (5, 12), "word": (1, 6), "room": 8}
+    shares = {} if stripe is None else {"stripes": stripes, "stripe": stripe}
+    entry = {"shape": (5, 12), "dtype": "int32", "layout": {**written, **shares}}
+    packed = pack(tensor, layout)
+    assert packed.shape == layout.packed((5, 12))
+    assert packed.size == 10 * 8 // stripes == memory_for(entry).size
+    assert np.array_equal(to_memory(tensor, entry).reshape(-1), packed.reshape(-1))
+    if stripe is None:
+        assert not packed[..., 6:].any()
+        assert np.array_equal(unpack(packed, layout, (5, 12)), tensor)
+        assert np.array_equal(from_memory(packed.reshape(-1), entry), tensor)
+
+
 def test_tiles_lie_one_after_the_other() -> None:
     tensor = np.arange(64 * 64, dtype=np.int32).reshape(64, 64)
     packed = pack(tensor, Layout((16, 16), (4, 16)))

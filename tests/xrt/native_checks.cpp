@@ -28,7 +28,7 @@ static void fails(Action action, const char *words) {
 }
 
 static Memory memory(Element element, Shape shape, Shape tile, Shape word, std::vector<float> scale = {}) {
-    return {"m", "m", 0, 0, element, shape, shape, tile, word, shape, std::move(scale), "", 1, 0};
+    return {"m", "m", 0, 0, element, shape, shape, tile, word, shape, std::move(scale), "", 1, 0, 0};
 }
 
 static void check_schedule() {
@@ -75,6 +75,20 @@ static void check_packing(const std::string &folder) {
         for (std::size_t at = stripe * size; at < packed.data.size(); at += 2 * size)
             wanted.insert(wanted.end(), packed.data.begin() + at, packed.data.begin() + at + size);
         check(Packing(share).pack(tensor.data.data()) == wanted, "a bank's share has every second element");
+    }
+    for (const std::size_t stripes : {1, 4}) {
+        Memory roomy = place;
+        roomy.room = 4;
+        roomy.stripes = stripes;
+        Bytes wanted;
+        for (std::size_t at = 0; at < packed.data.size(); at += 2 * size) {
+            const auto word = packed.data.begin() + at;
+            wanted.insert(wanted.end(), word, word + (stripes == 1 ? 2 : 1) * size);
+            if (stripes == 1) wanted.insert(wanted.end(), 2 * size, '\0');
+        }
+        check(wanted.size() == roomy.bytes() && Packing(roomy).pack(tensor.data.data()) == wanted,
+              "zeros lie behind the elements of a word that has room for more");
+        check(stripes > 1 || Packing(roomy).unpack(wanted.data()) == tensor.data, "and are left behind as well");
     }
     const Frames several =
         penstock::packed(frames_of(read_npy(folder + "/several.npy"), place, true, "several"), place);

@@ -123,6 +123,8 @@ class TopPort:
         where = f", tiles of {_times(layout.tile)} in words of {_times(layout.word)}" if layout else ""
         if layout is not None and layout.stripe is not None:
             where += f", share {layout.stripe} of {layout.stripes}"
+        if layout is not None and layout.room:
+            where += f", each with room for {layout.room}"
         if self.is_calls:
             return f"how many calls to run, and for each the first word of every input and output: {_times(self.shape)}"
         if self.is_lengths:
@@ -186,6 +188,8 @@ def interface_of(top: stream.TopOp, ports: Sequence[TopPort], valid: BorderShape
             layout = {"tile": list(port.layout.tile), "word": list(port.layout.word)}
             if port.layout.stripe is not None:
                 layout |= {"stripes": port.layout.stripes, "stripe": port.layout.stripe}
+            if port.layout.room:
+                layout |= {"room": port.layout.room}
         entry: dict[str, Any] = {
             "name": port.tensor, "argument": port.argument, "position": positions[port.value], "index": port.index,
             "shape": list(port.shape), "dtype": port.dtype,

@@ -70,6 +70,7 @@ def _memory(side: str, entry: Mapping[str, Any], port: Port | None) -> dict[str,
         "file": json.dumps(entry.get("file", "")),
         "stripes": layout.get("stripes", 1),
         "stripe": layout.get("stripe", 0),
+        "room": layout.get("room", 0),
     }
 
 

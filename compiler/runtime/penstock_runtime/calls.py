@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .layout import memory_for, to_memory
+from .layout import lanes_of, memory_for, to_memory
 from .ports import Array
 from .state import result_of
 
@@ -89,17 +89,6 @@ class LaidOut:
                 row.append(result_of(self.outputs[entry["argument"]][begin : begin + size], entry, stays))
             found.append(row)
         return found
-
-
-def lanes_of(entry: Mapping[str, Any]) -> int:
-    """The elements that a word of a memory holds."""
-    layout = entry.get("layout")
-    if not layout:
-        return 1
-    lanes = 1
-    for size in layout["word"]:
-        lanes *= int(size)
-    return lanes // int(layout.get("stripes", 1))
 
 
 def _together(memories: Sequence[Array]) -> tuple[Array, list[int]]:

@@ -32,8 +32,13 @@ struct Memory {
     std::string file;
     std::size_t stripes;  // so many memories share the tensor; this one has each so many-th element, from `stripe` on
     std::size_t stripe;
+    std::size_t room;  // so many elements fit in a word, zeros behind its own; 0: these are all
 
-    std::size_t bytes() const { return count_of(shape) / stripes * bytes_of(element); }
+    std::size_t lanes() const { return room ? room : count_of(word); }
+    std::size_t bytes() const {
+        const std::size_t elements = tile.empty() ? count_of(shape) : count_of(shape) / count_of(word) * lanes();
+        return elements / stripes * bytes_of(element);
+    }
     std::size_t tensor_bytes() const { return count_of(valid) * bytes_of(element); }
 };
 
@@ -83,6 +88,15 @@ inline std::vector<std::size_t> order_of(const Memory &memory) {
             if (++counter[level] < extents[level]) break;
             counter[level] = 0;
         }
+    }
+    if (memory.room) {
+        const std::size_t own = count_of(memory.word);
+        std::vector<std::size_t> wide;
+        for (std::size_t at = 0; at < order.size(); at += own) {
+            wide.insert(wide.end(), order.begin() + at, order.begin() + at + own);
+            wide.insert(wide.end(), memory.room - own, NOWHERE);
+        }
+        order.swap(wide);
     }
     if (memory.stripes == 1) return order;
     std::vector<std::size_t> share;
