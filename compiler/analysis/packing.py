@@ -19,7 +19,7 @@ from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr
 from penstock.compiler.layout import Layout
 from penstock.compiler.scalars.number_types import number_type
 
-MANY_WORDS = 256
+MANY_WORDS = 4096
 """What passes in fewer is soon over, whatever its words."""
 _WORTH_ROOM = 2
 """How many times as many elements as words of powers of two are worth some room in each word."""
