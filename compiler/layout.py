@@ -51,10 +51,9 @@ class Layout:
 
     def packed(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape in elements, as it lies in memory."""
-        flat = bool(self.room) or self.stripe is not None
-        return self.words(shape) + (
-            (self.lanes_of_stripe if self.stripe is not None else self.lanes,) if flat else self.word
-        )
+        if self.stripe is not None:
+            return (*self.words(shape), self.lanes_of_stripe)
+        return (*self.words(shape), *((self.room,) if self.room else self.word))
 
 
 def pack(array: Array, layout: Layout) -> Array:
