@@ -162,17 +162,24 @@ def fifo_area(library: OperatorLibrary, depth: int, bits: int, lanes: int = 1) -
 
 def fifo_choices(library: OperatorLibrary, name: str, depth: int, bits: int, lanes: int = 1) -> tuple[MemoryUse, ...]:
     """Every way to build the FIFO of a channel, the usual one first: several FIFOs, where its tokens go in pieces."""
+    ways = _token_choices(library.fifo, library.memory, depth, bits, lanes)
+    return tuple([MemoryUse(name, way.shape, way.kind, way.area, way.copies) for way in ways])
+
+
+@lru_cache(maxsize=1 << 14)
+def _token_choices(rules: FifoRules, memory: MemoryRules, depth: int, bits: int, lanes: int) -> tuple[MemoryUse, ...]:
+    """The same of one that has no name yet: a search asks for a thousand FIFOs a thousand times."""
     element = bits // lanes
-    pieces = pieces_of(lanes, element, library.fifo.widest_bits)
+    pieces = pieces_of(lanes, element, rules.widest_bits)
     found: list[MemoryUse] = []
-    for way in _piece_choices(library.fifo, library.memory, depth, pieces.lanes * element):
-        found.append(MemoryUse(name, way.shape, way.kind, way.area * pieces.count, pieces.count))
+    for way in _piece_choices(rules, memory, depth, pieces.lanes * element):
+        found.append(MemoryUse("", way.shape, way.kind, way.area * pieces.count, pieces.count))
     return tuple(found)
 
 
 @lru_cache(maxsize=1 << 14)
 def _piece_choices(rules: FifoRules, memory: MemoryRules, depth: int, bits: int) -> tuple[MemoryUse, ...]:
-    """Every way to build one FIFO, which has no name yet: a search asks for a thousand FIFOs a thousand times."""
+    """Every way to build the FIFO of one piece."""
     control = Resources(lut=rules.lut, ff=rules.ff)
     output = Resources(ff=bits)
     shifted: MemoryKind = "srl" if rules.register_depth else "lutram"  # ECP5's LUTs do not shift

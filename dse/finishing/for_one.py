@@ -16,8 +16,8 @@ from penstock.dse.rungs.ahead import AskedElsewhere
 _LESS, _NO_SLOWER, _BLOCK_BITS = 0.85, 0.92, 18 * 1024
 """What part of much may be left where time is given for less, or the pace of inputs for which nobody asked; bits of a
 block RAM, which are to be saved then."""
-_LIKELY = 0.8
-"""Of what is much: who needs so much for one input mostly holds much."""
+_LIKELY = 0.6
+"""Of what is much: who needs so much for one input may hold much. Who asks has nothing else to do meanwhile."""
 
 
 def for_one_input(evaluator: Evaluator, found: Evaluation, sized: Callable[[], Evaluation]) -> Evaluation:

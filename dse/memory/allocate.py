@@ -23,6 +23,8 @@ CROWDING = 10.0
 """What a share beyond that costs in the fullest resource, where a share of any resource costs 1."""
 _OF_MEMORIES = ("lut", "bram18", "uram")
 _ROUNDING = 1e-9
+_WIDE = 1e-3
+"""A gap within which nothing is to be proven the least."""
 
 
 def allocate(
@@ -114,7 +116,7 @@ class _Region:
                 program.row({v: use / limit for v, use in row.items()} | {crowding: -1.0}, "<=", COMFORT - base / limit)
                 for variable, use in row.items():
                     program.add_cost(variable, use / limit)
-        found = program.solve(effort, gap)
+        found = program.solve(effort, gap, plain=gap >= _WIDE)
         return None if found is None else (classes, found)
 
     def _count(self, program: LinearProgram) -> list[_Class]:
