@@ -232,9 +232,9 @@ def _leaner(
     """Where FIFOs hold much once they are sized: of designs that are nearly as good that which needs least, if it finds
     a place and holds less once it is sized as well.
 
-    What FIFOs need is told of one input before: that is off by half sometimes. Where a design that is not `done` needs
-    much so, it need not be sized to know that another is taken that needs and holds no more than is not much. One that
-    cannot be finished is no error.
+    What FIFOs need is told of one input before, and seen in a few runs: what needs more is not sized. Where a design
+    that is not `done` needs much so, it need not be sized to know that another is taken that needs and holds no more
+    than is not much. One that cannot be finished is no error.
     """
     near, much = nearly_as_good(taken, others), much_held(evaluator)
     if evaluator.goal.weighs_fifos or not near or much == inf:
@@ -242,12 +242,13 @@ def _leaner(
     if done is None:
         if not needs_more_than(much, evaluator, taken.candidate):
             return None
-        held, said = held_between(evaluator, taken.candidate, held_as_needed), "need"
-        near = [one for one in near if not needs_more_than(much, evaluator, one.candidate)]
+        held, said, enough = held_between(evaluator, taken.candidate, held_as_needed), "need", much
     else:
-        held, said = held_by(evaluator, done.evaluation), "hold"
+        held = enough = held_by(evaluator, done.evaluation)
+        said = "hold"
         if held <= much:
             return None
+    near = [one for one in near if not needs_more_than(enough, evaluator, one.candidate, seen=True)]
     for other in sorted(near, key=lambda one: held_between(evaluator, one.candidate, held_as_needed)):
         try:
             found = tried(other, True)

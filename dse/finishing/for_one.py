@@ -70,7 +70,7 @@ def sized_where_it_may_be_wanted(
 ) -> Evaluation | str:
     """For one input, or why not: whoever asked says it otherwise."""
     try:
-        if not needs_more_than(_LIKELY * much_held(evaluator), evaluator, evaluation):
+        if not needs_more_than(_LIKELY * much_held(evaluator), evaluator, evaluation, seen=True):
             return "it will hold little"
         return evaluator.tightened(evaluation, simulations=simulations, tolerance=tolerance, one_input=True)
     except PenstockError as error:

@@ -34,7 +34,7 @@ def _serve(connection: Connection) -> None:
     from penstock.compiler.collecting import seldom_collected
     from penstock.dse.evaluation.evaluate import Evaluator
     from penstock.dse.search.second import AnswerTo, AskedAbout, AskedNext, AskedToCall, ForetoldOf, packed, unpacked
-    from penstock.dse.search.worth import foretell_in_full
+    from penstock.dse.search.worth import foretell
 
     connection.send_bytes(packed(None))  # its modules are there
     evaluator: Evaluator | None = None
@@ -55,7 +55,7 @@ def _serve(connection: Connection) -> None:
                 left.pop()
             if isinstance(now, AskedNext):
                 number, changed = now.changes[place]
-                said = foretell_in_full(evaluator, {**now.base, **changed}, now.below)
+                said = foretell(evaluator, {**now.base, **changed}, now.below, in_full=True)
                 connection.send_bytes(packed(ForetoldOf(now.number, number, said)))
             else:
                 call, arguments = now.calls[place]

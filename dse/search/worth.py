@@ -54,43 +54,34 @@ def rank_of(one: Evaluation | PassedOver) -> Rank:
     return max(missed, 0.0) + apart, *one.values, max(one.shares.values())
 
 
-def foretell(evaluator: Evaluator, params: Params, below: Rank) -> Foretold:
-    """How good a setting may be and, as far as that is better than `below`, how good it is at best and is."""
+def foretell(evaluator: Evaluator, params: Params, below: Rank, *, in_full: bool = False) -> Foretold:
+    """How good a setting may be and, as far as that is better than `below`, how good it is at best and is.
+
+    With `in_full`, all of what is timed, also where it is no better: a search says in the end what else it timed, and
+    that is not to hang on which process looked at what.
+    """
     by_first = _by_first_design(evaluator, params)
     if by_first is not None and by_first >= below:
         return Foretold(by_first, None, None)
-    return foretell_fitted(evaluator, params, below, by_first)
+    return foretell_fitted(evaluator, params, below, by_first, in_full=in_full)
 
 
-def foretell_fitted(evaluator: Evaluator, params: Params, below: Rank, by_first: Rank | None = None) -> Foretold:
+def foretell_fitted(
+    evaluator: Evaluator, params: Params, below: Rank, by_first: Rank | None = None, *, in_full: bool = False
+) -> Foretold:
     """The same whatever its first design takes: what fits may have other walks of few lanes, and be much faster."""
     first = _modelled(_first_look(evaluator), params)
     if first is None:
         return Foretold(None, None, None)
-    rank = rank_of(first)
-    if not first.timed and rank < below:
-        first = _timed_below(evaluator, params, below)
-        if first is None or not first.timed:
-            return Foretold(by_first, rank if first is None else rank_of(first), None)
-        return Foretold(by_first, rank, timed := rank_of(first), first if timed < below else None)
-    return Foretold(by_first, rank, rank if first.timed else None, first if first.timed and rank < below else None)
-
-
-def foretell_in_full(evaluator: Evaluator, params: Params, below: Rank) -> Foretold:
-    """The same, and all of what is timed, also where it is no better: a search says in the end what else it timed, and
-    that is not to hang on which process looked at what."""
-    by_first = _by_first_design(evaluator, params)
-    if by_first is not None and by_first >= below:
-        return Foretold(by_first, None, None)
-    first = _modelled(_first_look(evaluator), params)
-    if first is None:
-        return Foretold(None, None, None)
-    rank = rank_of(first)
-    if not first.timed and rank < below:
-        first = _modelled(evaluator.assume, params)
-    if first is None or not first.timed:
-        return Foretold(by_first, rank, None)
-    return Foretold(by_first, rank, rank_of(first), first)
+    at_best = rank_of(first)
+    if not first.timed and at_best < below:
+        first = _modelled(evaluator.assume, params) if in_full else _timed_below(evaluator, params, below)
+        if first is None:
+            return Foretold(by_first, at_best, None)
+    if not first.timed:
+        return Foretold(by_first, rank_of(first), None)
+    timed = rank_of(first)
+    return Foretold(by_first, at_best, timed, first if in_full or timed < below else None)
 
 
 class Worth:

@@ -104,7 +104,7 @@ def test_another_process_sizes_for_one_input_meanwhile_where_much_is_needed(
     evaluator = evaluator_of()
     evaluation, other = evaluator.evaluate({"overall_unroll_size": 64}), Beside(gone)
     monkeypatch.setattr(for_one, "much_between", lambda graph: 6.0 * BLOCK_BITS)
-    monkeypatch.setattr(for_one, "needs_more_than", lambda *_: needed)
+    monkeypatch.setattr(for_one, "needs_more_than", lambda *_, **__: needed)
     monkeypatch.setattr(for_one, "held_as_sized", Sized((8, 5)))
     alone = finish(evaluator, evaluation)
     asked, tightened = list[bool](), Evaluator.tightened
@@ -183,7 +183,7 @@ def test_what_is_known_to_need_much_is_sized_only_where_nothing_else_holds_littl
     first = rank(evaluator, candidates(evaluator)[:1], "simulated")[0]
     other = replace(first, candidate=replace(first.candidate, params={"overall_unroll_size": 8}))
     monkeypatch.setattr(finishing, "for_one_input", as_they_are)
-    monkeypatch.setattr(finishing, "needs_more_than", lambda much, _, one: one is first.candidate)
+    monkeypatch.setattr(finishing, "needs_more_than", lambda much, _, one, **__: one is first.candidate)
     monkeypatch.setattr(for_one, "held_as_sized", designs)
     monkeypatch.setattr(for_one, "much_between", lambda graph: 6.0 * BLOCK_BITS)
     done, taken, passed = finish_first(evaluator, [first, other])

@@ -26,7 +26,7 @@ from penstock.dse.search import second as second_module
 from penstock.dse.search.descent import Descended, descend
 from penstock.dse.search.second import SecondProcess, second_process
 from penstock.dse.search.shared import shared
-from penstock.dse.search.worth import foretell_in_full, rank_of
+from penstock.dse.search.worth import foretell, rank_of
 from penstock.dse.space.fitted import SHARE
 from penstock.dse.space.tiling import Params
 from tests.compiler.designs import Dense, build_network
@@ -97,7 +97,7 @@ def test_it_says_of_a_setting_what_this_process_does(watched: Watched, second: S
     second.look_at(list(enumerate(tried)), base, NEVER)
     wait_until(lambda: second.said(len(tried) - 1) is not None)
     for number, params in enumerate(tried):
-        assert second.said(number) == foretell_in_full(alone, params, NEVER), params
+        assert second.said(number) == foretell(alone, params, NEVER, in_full=True), params
     assert outcome(descend(other, second=second)) == expected
 
 

@@ -1,0 +1,74 @@
+"""Depths that a schedule says suffice are seen to, or more is said to be held, where loads share ports."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import prepare
+from penstock.compiler.simulator import Simulator
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.waiting import held_as_needed, held_as_seen, held_between, needs_more_than
+from penstock.dse.fifo import prefetched, waiting_depths
+from penstock.dse.space.external import FEW_BANKS, STRIPES
+from penstock.dse.space.fitted import SHARE
+from penstock.dse.space.tiling import TilingOptions
+from penstock.profiling.simulated import rules_of, simulated_kernels
+
+GATED = """
+import torch
+from torch import nn
+
+
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate, self.up = nn.Linear(256, 1024, bias=False), nn.Linear(256, 1024, bias=False)
+        self.down = nn.Linear(1024, 256, bias=False)
+
+    def forward(self, x):
+        return self.down(torch.relu(self.gate(x)) * self.up(x))
+
+
+def model():
+    torch.manual_seed(0)
+    return Gated().eval(), (torch.randn(1, 256),)
+"""
+
+
+@pytest.fixture(scope="module")
+def evaluator(tmp_path_factory: pytest.TempPathFactory) -> Evaluator:
+    source = tmp_path_factory.mktemp("gated") / "gated.py"
+    source.write_text(GATED)
+    program = prepare(import_model(f"{source}:model"), "w8a8")
+    return Evaluator.create(program, "u55c", options=TilingOptions(weights="stream"))
+
+
+@pytest.mark.parametrize("few_banks", [False, True])
+@pytest.mark.parametrize("share", [10, 40])
+def test_depths_that_are_seen_suffice(evaluator: Evaluator, share: int, few_banks: bool) -> None:
+    """Through all banks one product's weights come before those of the other, so that its results wait for these."""
+    setting = evaluator.space.fitted_setting()
+    flowing = evaluator.space.fitting.flowing(evaluator.space.settings(setting))
+    one = evaluator.assume({**setting, **flowing, STRIPES: 32, FEW_BANKS: few_banks, SHARE: share})
+    network = evaluator.assembler.network(one.design)
+    most = prefetched(one.figures.channels, one.design.prefetch_bits)
+    (part,) = simulated_kernels(network, evaluator.platform, evaluator.clock_mhz)
+    simulator = Simulator(part, rules_of(evaluator.platform, evaluator.clock_mhz))
+    free = simulator.outcome({c.name: most.get(c.name) for c in part.channels if c.kind == "fifo"})
+    ends = list[tuple[int, ...]]()
+    for seen in (False, True):
+        found = waiting_depths(
+            network, evaluator.platform, evaluator.clock_mhz, one.figures.latency, most, seen=seen
+        )  # fmt: skip
+        assert found is not None
+        depths = {name: max(2, free.high_water[name] if name in most else depth) for name, depth in found.items()}
+        ends.append(simulator.outcome(depths).frame_ends)
+    one_after_the_other = not few_banks and share == 40
+    assert ends == [() if one_after_the_other else free.frame_ends, free.frame_ends]
+    told, seen = held_between(evaluator, one, held_as_needed), held_between(evaluator, one, held_as_seen)
+    assert seen > 2 * told if one_after_the_other else seen == told
+    assert not needs_more_than(told, evaluator, one)
+    assert needs_more_than(told, evaluator, one, seen=True) == one_after_the_other
+    assert not needs_more_than(seen, evaluator, one, seen=True)
+    assert needs_more_than(told - 1, evaluator, one)
