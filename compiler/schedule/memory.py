@@ -162,24 +162,15 @@ def fifo_area(library: OperatorLibrary, depth: int, bits: int, lanes: int = 1) -
 
 def fifo_choices(library: OperatorLibrary, name: str, depth: int, bits: int, lanes: int = 1) -> tuple[MemoryUse, ...]:
     """Every way to build the FIFO of a channel, the usual one first: several FIFOs, where its tokens go in pieces."""
-    ways = _token_choices(library.fifo, library.memory, depth, bits, lanes)
+    element = bits // lanes
+    pieces = pieces_of(lanes, element, library.fifo.widest_bits)
+    ways = _piece_choices(library.fifo, library.memory, depth, pieces.lanes * element, pieces.count)
     return tuple([MemoryUse(name, way.shape, way.kind, way.area, way.copies) for way in ways])
 
 
 @lru_cache(maxsize=1 << 14)
-def _token_choices(rules: FifoRules, memory: MemoryRules, depth: int, bits: int, lanes: int) -> tuple[MemoryUse, ...]:
-    """The same of one that has no name yet: a search asks for a thousand FIFOs a thousand times."""
-    element = bits // lanes
-    pieces = pieces_of(lanes, element, rules.widest_bits)
-    found: list[MemoryUse] = []
-    for way in _piece_choices(rules, memory, depth, pieces.lanes * element):
-        found.append(MemoryUse("", way.shape, way.kind, way.area * pieces.count, pieces.count))
-    return tuple(found)
-
-
-@lru_cache(maxsize=1 << 14)
-def _piece_choices(rules: FifoRules, memory: MemoryRules, depth: int, bits: int) -> tuple[MemoryUse, ...]:
-    """Every way to build the FIFO of one piece."""
+def _piece_choices(rules: FifoRules, memory: MemoryRules, depth: int, bits: int, count: int) -> tuple[MemoryUse, ...]:
+    """Every way to build so many FIFOs, which have no name yet: a search asks for a thousand a thousand times."""
     control = Resources(lut=rules.lut, ff=rules.ff)
     output = Resources(ff=bits)
     shifted: MemoryKind = "srl" if rules.register_depth else "lutram"  # ECP5's LUTs do not shift
@@ -196,7 +187,8 @@ def _piece_choices(rules: FifoRules, memory: MemoryRules, depth: int, bits: int)
     order: list[MemoryKind] = sorted(ways, key=lambda kind: kind != usual)
     if memory.own_modules:
         order = [usual]
-    return tuple([MemoryUse("", MemoryShape(depth, bits), kind, control + ways[kind]) for kind in order])
+    shape = MemoryShape(depth, bits)
+    return tuple([MemoryUse("", shape, kind, (control + ways[kind]) * count, count) for kind in order])
 
 
 def _lut_memory(words: int, bits: int, lut_words: int) -> int:
