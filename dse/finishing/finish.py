@@ -28,6 +28,8 @@ from penstock.profiling.protocol import ProfilingError
 
 UNFIT = (*NO_PLACE, "length-unsupported")
 """Codes of errors that say that a design cannot be finished, where another one may."""
+_MOST_SEEN = 4
+"""Designs that are told to need little of which runs are asked whether they do: a second or two each."""
 Sizings = dict[str, Evaluation]
 """Settings with their FIFOs sized, for one evaluator and bench: what is asked for again is not simulated again."""
 
@@ -248,8 +250,10 @@ def _leaner(
         said = "hold"
         if held <= much:
             return None
-    near = [one for one in near if not needs_more_than(enough, evaluator, one.candidate, seen=True)]
-    for other in sorted(near, key=lambda one: held_between(evaluator, one.candidate, held_as_needed)):
+    near = [one for one in near if not needs_more_than(enough, evaluator, one.candidate)]
+    for other in sorted(near, key=lambda one: held_between(evaluator, one.candidate, held_as_needed))[:_MOST_SEEN]:
+        if needs_more_than(enough, evaluator, other.candidate, seen=True):
+            continue
         try:
             found = tried(other, True)
         except ProfilingError:  # a tool's, or somebody wants no more of it

@@ -190,3 +190,15 @@ def test_what_is_known_to_need_much_is_sized_only_where_nothing_else_holds_littl
     assert (len(designs.known), taken) == (sized, (first, other)[chosen])
     assert list(passed) == ([0] if chosen else [])
     assert done.design in designs.known
+
+
+def test_what_is_seen_to_need_more_than_it_is_told_to_is_not_sized(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluator, designs = evaluator_of(), Sized((8,))
+    first = rank(evaluator, candidates(evaluator)[:1], "simulated")[0]
+    other = replace(first, candidate=replace(first.candidate, params={"overall_unroll_size": 8}))
+    monkeypatch.setattr(finishing, "for_one_input", as_they_are)
+    monkeypatch.setattr(finishing, "needs_more_than", lambda *_, seen=False: seen)
+    monkeypatch.setattr(for_one, "held_as_sized", designs)
+    monkeypatch.setattr(for_one, "much_between", lambda graph: 6.0 * BLOCK_BITS)
+    assert finish_first(evaluator, [first, other])[1:] == (first, {})
+    assert len(designs.known) == 1
