@@ -16,7 +16,7 @@ from penstock.compiler.design import Design
 from penstock.compiler.dialects.types import tensor_bits
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.evaluation import Evaluation
-from penstock.dse.fifo import prefetched, waiting_depths
+from penstock.dse.fifo import prefetched, seen_depths, waiting_depths
 from penstock.dse.support.budgets import QUICKLY_MODELLED
 from penstock.profiling.handed_over import handed_over
 from penstock.profiling.network import TaskNetwork
@@ -38,11 +38,6 @@ def held_as_needed(evaluator: Evaluator, one: Evaluation, network: TaskNetwork) 
     return _with_depths(evaluator, one, network, _needed(evaluator, one, network) or {})
 
 
-def held_as_seen(evaluator: Evaluator, one: Evaluation, network: TaskNetwork) -> dict[str, int]:
-    """The same, where runs show that it suffices, else nearly what they show to."""
-    return _with_depths(evaluator, one, network, _needed(evaluator, one, network, seen=True) or {})
-
-
 def held_as_sized(evaluator: Evaluator, design: Design) -> dict[str, int]:
     """Of a design whose FIFOs have their depths."""
     network, depths = evaluator.assembler.network(design), design.fifo_depths
@@ -56,19 +51,25 @@ def needs_more_than(bits: float, evaluator: Evaluator, one: Evaluation, *, seen:
     if bits == inf:
         return False
     network = evaluator.assembler.network(one.design)
-    for runs in (False, True) if seen else (False,):
-        needed = _needed(evaluator, one, network, seen=runs)
-        if needed is None or sum(_with_depths(evaluator, one, network, needed).values()) > bits:
-            return needed is not None
-    return False
+    needed = _needed(evaluator, one, network)
+    if needed is None:
+        return False
+    if sum(_with_depths(evaluator, one, network, needed).values()) > bits:
+        return True
+    if not seen:
+        return False
+    depths = seen_depths(network, evaluator.platform, evaluator.clock_mhz, needed, _prefetched(one))
+    return sum(_with_depths(evaluator, one, network, depths).values()) > bits
 
 
-def _needed(
-    evaluator: Evaluator, one: Evaluation, network: TaskNetwork, *, seen: bool = False
-) -> Mapping[str, int] | None:
+def _needed(evaluator: Evaluator, one: Evaluation, network: TaskNetwork) -> Mapping[str, int] | None:
     """The depth of each FIFO."""
-    most = prefetched(one.figures.channels, one.design.prefetch_bits)
-    return waiting_depths(network, evaluator.platform, evaluator.clock_mhz, one.figures.latency, most, seen=seen)
+    most = _prefetched(one)
+    return waiting_depths(network, evaluator.platform, evaluator.clock_mhz, one.figures.latency, most)
+
+
+def _prefetched(one: Evaluation) -> Mapping[str, int]:
+    return prefetched(one.figures.channels, one.design.prefetch_bits)
 
 
 def _with_depths(

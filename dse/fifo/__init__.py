@@ -24,7 +24,7 @@ from penstock.dse.fifo.periodic import periodic_depths
 from penstock.dse.fifo.shrinking import Shrunk, shrink
 from penstock.dse.fifo.single_slots import two_slots
 from penstock.dse.fifo.size import Sizing, size_fifos
-from penstock.dse.fifo.waiting import waiting_depths
+from penstock.dse.fifo.waiting import seen_depths, waiting_depths
 
 __all__ = [
     "CONSERVATIVE",
@@ -50,6 +50,7 @@ __all__ = [
     "large_single_blocks",
     "prefetched",
     "safe_depths",
+    "seen_depths",
     "shrink",
     "single_blocks",
     "single_blocks_held",

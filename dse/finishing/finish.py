@@ -250,7 +250,6 @@ def _leaner(
         said = "hold"
         if held <= much:
             return None
-    near = [one for one in near if not needs_more_than(enough, evaluator, one.candidate)]
     for other in sorted(near, key=lambda one: held_between(evaluator, one.candidate, held_as_needed))[:_MOST_SEEN]:
         if needs_more_than(enough, evaluator, other.candidate, seen=True):
             continue

@@ -8,8 +8,8 @@ from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.simulator import Simulator
 from penstock.dse.evaluation.evaluate import Evaluator
-from penstock.dse.evaluation.waiting import held_as_needed, held_as_seen, held_between, needs_more_than
-from penstock.dse.fifo import prefetched, waiting_depths
+from penstock.dse.evaluation.waiting import held_as_modelled, held_as_needed, held_between, needs_more_than
+from penstock.dse.fifo import prefetched, seen_depths, waiting_depths
 from penstock.dse.space.external import FEW_BANKS, STRIPES
 from penstock.dse.space.fitted import SHARE
 from penstock.dse.space.tiling import TilingOptions
@@ -56,19 +56,23 @@ def test_depths_that_are_seen_suffice(evaluator: Evaluator, share: int, few_bank
     (part,) = simulated_kernels(network, evaluator.platform, evaluator.clock_mhz)
     simulator = Simulator(part, rules_of(evaluator.platform, evaluator.clock_mhz))
     free = simulator.outcome({c.name: most.get(c.name) for c in part.channels if c.kind == "fifo"})
-    ends = list[tuple[int, ...]]()
-    for seen in (False, True):
-        found = waiting_depths(
-            network, evaluator.platform, evaluator.clock_mhz, one.figures.latency, most, seen=seen
-        )  # fmt: skip
-        assert found is not None
-        depths = {name: max(2, free.high_water[name] if name in most else depth) for name, depth in found.items()}
-        ends.append(simulator.outcome(depths).frame_ends)
+    of_network = network, evaluator.platform, evaluator.clock_mhz
+    told = waiting_depths(*of_network, one.figures.latency, most)
+    assert told is not None
+    seen = seen_depths(*of_network, told, most)
+    ends, between = list[tuple[int, ...]](), list[int]()
+    for depths in (told, seen):
+        least = {name: max(2, free.high_water[name] if name in most else depth) for name, depth in depths.items()}
+        ends.append(simulator.outcome(least).frame_ends)
+        held = held_as_modelled(evaluator, one, network)
+        held |= {name: network.channels[name].bits * depths[name] for name in held if name in depths}
+        between.append(sum(held.values()))
     one_after_the_other = not few_banks and share == 40
     assert ends == [() if one_after_the_other else free.frame_ends, free.frame_ends]
-    told, seen = held_between(evaluator, one, held_as_needed), held_between(evaluator, one, held_as_seen)
-    assert seen > 2 * told if one_after_the_other else seen == told
-    assert not needs_more_than(told, evaluator, one)
-    assert needs_more_than(told, evaluator, one, seen=True) == one_after_the_other
-    assert not needs_more_than(seen, evaluator, one, seen=True)
-    assert needs_more_than(told - 1, evaluator, one)
+    assert between[1] > 2 * between[0] if one_after_the_other else between[1] == between[0]
+    assert held_between(evaluator, one, held_as_needed) == between[0]
+    assert needs_more_than(between[0] - 1, evaluator, one)
+    assert not needs_more_than(between[0], evaluator, one)
+    assert needs_more_than(between[0], evaluator, one, seen=True) == one_after_the_other
+    assert needs_more_than(between[1] - 1, evaluator, one, seen=True)
+    assert not needs_more_than(between[1], evaluator, one, seen=True)
