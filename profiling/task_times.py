@@ -136,9 +136,11 @@ def work_of(
         accesses = _accesses(schedule, period, late, positions, base, ends, indices)
         reads = [access for access, direction in accesses if direction == "read"]
         writes = [access for access, direction in accesses if direction == "write"]
-        stage = next((p.stage for p in schedule.ports if p.direction == "write"), read_stage)
+        waits = max([p.stage for p in schedule.ports if p.direction == "read" and p.kind != "external"] or [read_stage])
+        stage = next((p.stage for p in schedule.ports if p.direction == "write"), waits)
         latency = ceil(period * (schedule.slots - 1)) + schedule.depth + late
-        found.append(NestTimes(schedule, period, reads, writes, stage - read_stage if schedule.flushes else 0, latency))
+        issued = max(0, stage - waits) if schedule.flushes else 0
+        found.append(NestTimes(schedule, period, reads, writes, issued, latency))
     read = dict.fromkeys(a.channel for n in found for a in n.reads)
     written = dict.fromkeys(a.channel for n in found for a in n.writes)
     busy = sum(n.latency + GAP for n in found) - GAP

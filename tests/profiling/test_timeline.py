@@ -120,6 +120,16 @@ def drawn_networks(draw: st.DrawFn) -> TaskNetwork:
     return network(nests, depths, sorted(blocks))
 
 
+def test_a_pipeline_that_flushes_writes_nothing_before_it_has_read_it() -> None:
+    """Also where it reads at a later stage than others do."""
+    made = nest("a", [4, 3], [port("c", "write", 0, [4, 3], kind="block")], ii=2, depth=1, block_loops=1)
+    both = [port("c", "read", 1, [4, 1], kind="block"), port("d", "write", 1, [4, 1])]
+    passed = nest("b", [4, 1], both, ii=1, depth=2, block_loops=1)
+    taken = nest("e", [4, 1], [port("d", "read", 0, [4, 1])], ii=1, depth=1, block_loops=1)
+    channels = times(network([made, passed, taken], {"c": 1, "d": 2}, ["c"]), flushing=True).channels
+    assert (channels["d"].written >= channels["c"].read).all()
+
+
 def check_against_stepping(net: TaskNetwork) -> None:
     try:
         stepped: dict[str, int] | None = step_through(net)
