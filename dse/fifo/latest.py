@@ -7,6 +7,9 @@ write has until then stood still before it, as one clock; and so its reads are l
 what is in it: its iterations are later one by one, none by more than those after it. Tokens wait as far up as they can,
 where full FIFOs keep them. The schedule shows that its depths suffice: a run with them does nothing later.
 
+What loads fill may have a limit. A load that shares its port brings a tensor in its turn, however late its reader
+wants it; so the reader takes it early enough for the limit, and what it makes waits behind it, where that is narrow.
+
 Memories are thought to bring words at an even pace, and a pipeline that flushes to write whenever it wants to: a full
 FIFO would stop what is in it, too. What that leaves out is for the simulation to say.
 """
@@ -27,6 +30,7 @@ from penstock.profiling.sampling import iterations_of
 
 _MOST_TOKENS = 40_000_000  # of all frames together: a second or two
 _MOST_SWEEPS = 16  # after which blocks may still wait for each other; the simulation says whether that matters
+_NEVER = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -79,8 +83,10 @@ def latest_depths(network: Network, rules: Rules, ends: Sequence[int]) -> Mappin
     return None if found is None else found.depths
 
 
-def latest_schedule(network: Network, rules: Rules, ends: Sequence[int]) -> LatestSchedule | None:
-    """The latest schedule with which frames end by `ends`.
+def latest_schedule(
+    network: Network, rules: Rules, ends: Sequence[int], limits: Mapping[str, int] | None = None
+) -> LatestSchedule | None:
+    """The latest schedule with which frames end by `ends`, and FIFOs in `limits` hold no more if there is one.
 
     None where that would take long, where processes feed each other in a cycle, and where blocks pass between whole
     processes.
@@ -91,11 +97,25 @@ def latest_schedule(network: Network, rules: Rules, ends: Sequence[int]) -> Late
         return None
     paces = {name: float(cycles) for name, cycles in cycles_a_word(network).items()}
     own = {p.name: _own(p, rules, len(ends), paces) for p in network.processes}
-    connected = [name for name in reversed(list(nx.topological_sort(graph))) if own[name].accesses]
+    connected = [own[name] for name in reversed(list(nx.topological_sort(graph))) if own[name].accesses]
     rooms = blocks_of(network)
-    due: dict[str, Ints] = {}  # by when blocks are to be given back
+    if limits and (found := _settled(connected, np.array(ends), limits, rooms)) is not None:
+        return found
+    return _settled(connected, np.array(ends), {}, rooms)
+
+
+def _settled(
+    processes: Sequence[OwnTimes], ends: Ints, limits: Mapping[str, int], rooms: Mapping[str, int]
+) -> LatestSchedule | None:
+    """The latest schedule in which slots of what has `limits`, and blocks of what has `rooms`, are given back in time;
+    with limits None where something would have to begin before there is anything."""
+    counts = {**limits, **rooms}
+    bounded = [_Bounded(process, counts) for process in processes]
+    due: dict[str, Ints] = {}  # by when they are to be given back
     for left in reversed(range(_MOST_SWEEPS)):
-        found, later = _sweep([own[name] for name in connected], np.array(ends), rooms, due)
+        found, later = _sweep(bounded, ends, rooms, counts, due)
+        if limits and not all(clock.begins_in_time for _, clock in found.processes):
+            return None
         if not left or all(name in due and (due[name] <= back).all() for name, back in later.items()):
             return found
         due = {name: np.minimum(due.get(name, back), back) for name, back in later.items()}
@@ -103,36 +123,54 @@ def latest_schedule(network: Network, rules: Rules, ends: Sequence[int]) -> Late
 
 
 def _sweep(
-    processes: Sequence[OwnTimes], ends: Ints, rooms: Mapping[str, int], due: Mapping[str, Ints]
+    processes: Sequence[_Bounded],
+    ends: Ints,
+    rooms: Container[str],
+    counts: Mapping[str, int],
+    due: Mapping[str, Ints],
 ) -> tuple[LatestSchedule, dict[str, Ints]]:
-    """Readers first: what all FIFOs hold, and by when each block is to be given back so that the next finds room."""
+    """Readers first: what all FIFOs hold, and by when each slot or block is to be given back so that the next finds
+    room, of channels that have `counts`."""
     depths: dict[str, int] = {}
     later: dict[str, Ints] = {}
     read: dict[str, tuple[Ints, Ints]] = {}  # when tokens are taken, and given back
     clocks: list[tuple[OwnTimes, OwnClock]] = []
     for process in processes:
-        times = [process.ends]
-        spare = [ends - process.ends]
-        for access in process.accesses:
-            if access.writes:
-                times.append(access.after[1])
-                spare.append(read[access.channel][0] - 1 - access.last)
-            elif access.channel in due:
-                times.append(access.after[1])
-                spare.append(due[access.channel] - access.last)
-        clock = OwnClock(np.concatenate(times), np.concatenate(spare))
-        clocks.append((process, clock))
-        for access in process.accesses:
+        clock = process.clock(ends, read, due)
+        clocks.append((process.own, clock))
+        for access in process.own.accesses:
             first, last = access.at(clock.late)
             if not access.writes:
                 read[access.channel] = (first, last)
                 continue
             given = read.pop(access.channel)[1]
-            if (count := rooms.get(access.channel)) is not None:
+            if (count := counts.get(access.channel)) is not None:
                 later[access.channel] = np.append(first[count:] - 1, np.full(min(count, len(first)), ends[-1]))
-            else:
+            if access.channel not in rooms:
                 depths[access.channel] = most_held(np.arange(len(first)), first, given)
     return LatestSchedule(depths, clocks, ends), later
+
+
+class _Bounded:
+    """A process, and what says how late it may be: its ends, its writes, and its reads of channels in `counts`."""
+
+    def __init__(self, own: OwnTimes, counts: Container[str]) -> None:
+        self.own = own
+        self._accesses = [access for access in own.accesses if access.writes or access.channel in counts]
+        times = np.concatenate([own.ends, *[access.after[1] for access in self._accesses]])
+        self._order = np.argsort(times, kind="stable")
+        self._times = times[self._order]
+
+    def clock(self, ends: Ints, read: Mapping[str, tuple[Ints, Ints]], due: Mapping[str, Ints]) -> OwnClock:
+        spare = [ends - self.own.ends]
+        for access in self._accesses:
+            if access.writes:
+                spare.append(read[access.channel][0] - 1 - access.last)
+            elif access.channel in due:
+                spare.append(due[access.channel] - access.last)
+            else:
+                spare.append(np.full(len(access.last), _NEVER))
+        return OwnClock(self._times, np.concatenate(spare)[self._order])
 
 
 def blocks_of(network: Network) -> dict[str, int]:
@@ -144,9 +182,14 @@ class OwnClock:
     """A process's own clock, which may stand still but never goes back, as late as `spare` lets it be at each time."""
 
     def __init__(self, times: Ints, spare: Ints) -> None:
-        order = np.argsort(times, kind="stable")
-        self._times = times[order]
-        self._late = np.minimum.accumulate(spare[order][::-1])[::-1]
+        """Of times in their order."""
+        self._times = times
+        self._late = np.minimum.accumulate(spare[::-1])[::-1]
+
+    @property
+    def begins_in_time(self) -> bool:
+        """Whether it is nowhere earlier than by itself."""
+        return bool(self._late[0] >= 0)
 
     def late(self, times: Ints) -> Ints:
         """By how much: no more than what comes at the same time or after it lets it be; all come before an end."""

@@ -113,6 +113,10 @@ class _Moves:
                     self._behind[writer].append(number)
         loads = [[a.channel in limits for a in task.own.accesses if a.writes] for task in self._tasks]
         self._movable = [n for n, ahead in reversed(list(enumerate(loads))) if not (ahead and all(ahead))]
+        self._soonest: dict[str, _Span] = {}  # when loads bring what they bring if nobody holds them up
+        for number, ahead in reversed(list(enumerate(loads))):
+            if ahead and all(ahead):
+                self._bring_soon(self._tasks[number])
         self._moves = 0
         self._changed = dict.fromkeys((*self._written, *self._read), 0)
         self._tried: dict[tuple[tuple[int, ...], bool], tuple[int, int]] = {}
@@ -131,6 +135,12 @@ class _Moves:
                 if len(group) > 1:
                     self._move(sorted(group, reverse=early), early=early)
         return self._cost < cost
+
+    def _bring_soon(self, load: _Moved) -> None:
+        late = load.no_sooner(self._needed(load, loads=True))
+        for access, span in zip(load.own.accesses, load.times(late), strict=True):
+            if access.writes:
+                self._soonest[access.channel] = span
 
     def _channels_around(self, number: int) -> frozenset[str]:
         """All that a move of a task looks at or changes: its own channels, and those of the loads that follow it."""
@@ -222,14 +232,16 @@ class _Moves:
                 self._cost += self._waits(name)
         return changed
 
-    def _needed(self, task: _Moved) -> Ints:
-        """By how much each event is to be late for what it takes, and for blocks that are given back."""
+    def _needed(self, task: _Moved, *, loads: bool = False) -> Ints:
+        """By how much each event is to be late for what it takes, if loads are as soon as they can be; and for blocks
+        that are given back, which those that are the `loads` do not wait for."""
         needed = np.full(task.events, -_NEVER)
         for access, first, _ in task.spans:
             if not access.writes:
-                if access.channel not in self._limits:
-                    needed[first] = self._written[access.channel][1] + 1 - access.first
-            elif (count := self._rooms.get(access.channel)) is not None:
+                written = self._soonest if access.channel in self._limits else self._written
+                if access.channel in written:
+                    needed[first] = written[access.channel][1] + 1 - access.first
+            elif not loads and (count := self._rooms.get(access.channel)) is not None:
                 given = self._read[access.channel][1][:-count]
                 needed[first][count:] = given + 1 - access.first[count:]
         return needed

@@ -107,7 +107,7 @@ def size_fifos(
     likely: list[tuple[Mapping[str, int] | None, Mapping[str, int]]] = [(depths, top) for depths in (*planned, start)]
     ways = (allowed, free.ends) if tolerance else (allowed,)  # later ones may turn out to be too late
     for ends in dict.fromkeys(ways):
-        if (latest := latest_schedule(network, rules, ends)) is None:
+        if (latest := latest_schedule(network, rules, ends, limits)) is None:
             continue
         likely.append((latest.depths, top))
         if frames * sum(tokens.values()) <= _MOST_MOVED:

@@ -34,7 +34,7 @@ def waiting_depths(
     parts = simulated_kernels(network, platform, clock_mhz)
     if len(parts) > 1 or sum(parts[0].tokens().values()) > _MOST_TOKENS:
         return None
-    latest = latest_schedule(parts[0], rules_of(platform, clock_mhz), (latency,))
+    latest = latest_schedule(parts[0], rules_of(platform, clock_mhz), (latency,), most)
     if latest is None:
         return None
     bits = {c.name: c.bits for c in parts[0].channels if c.kind == "fifo"}
@@ -46,16 +46,16 @@ def seen_depths(
 ) -> Mapping[str, int]:
     """Depths for what is `waiting` by a schedule, by a few runs: the same where these suffice, else nearly what does.
 
-    A schedule lets loads hold what comes too early for one of two that share a port: far more than FIFOs between
-    kernels would have to. So loads hold here what they do in a run in which no other FIFO is full. Where depths do not
-    suffice then, all hold what they do there, but for large ones of which a run shows that the schedule's is enough.
+    A schedule knows memories by their pace alone. Loads hold here what they do in a run in which no other FIFO is full,
+    or what they do in the schedule. Where depths do not suffice then, all hold what they do in that run, but for large
+    ones of which a run shows that the schedule's is enough.
     """
     (part,) = simulated_kernels(network, platform, clock_mhz)
     bits = {c.name: c.bits for c in part.channels if c.kind == "fifo"}
     simulator = Simulator(part, rules_of(platform, clock_mhz))
     free = simulator.outcome({name: most.get(name) for name in bits})
     held = {name: max(LEAST_DEPTH, free.high_water[name]) for name in waiting}
-    depths = {name: held[name] if name in most else max(LEAST_DEPTH, depth) for name, depth in waiting.items()}
+    depths = {name: max(held[name] if name in most else LEAST_DEPTH, depth) for name, depth in waiting.items()}
     if not free.frame_ends or simulator.outcome(depths).frame_ends == free.frame_ends:
         return waiting
     more = {name: bits[name] * (held[name] - depths[name]) for name in waiting}  # none of what loads fill

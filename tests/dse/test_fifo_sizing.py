@@ -114,9 +114,9 @@ def test_with_a_tolerance_the_schedule_without_is_tried_too(monkeypatch: pytest.
     """One in which everything comes later may turn out to be too late where memory is shared."""
     tried, latest = list[tuple[int, ...]](), sizing.latest_schedule
 
-    def noted(network: Network, rules: Rules, ends: tuple[int, ...]):
+    def noted(network: Network, rules: Rules, ends: tuple[int, ...], limits: dict[str, int]):
         tried.append(ends)
-        return None if len(tried) == 1 else latest(network, rules, ends)
+        return None if len(tried) == 1 else latest(network, rules, ends, limits)
 
     network = attention(2)
     exact = size_fifos(network, VITIS, least=1, simulations=0)

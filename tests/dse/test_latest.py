@@ -13,8 +13,9 @@ from penstock.compiler.simulator import VITIS, Channel, Network, Phase, Simulate
 from penstock.compiler.simulator.network import MemoryPort
 from penstock.dse.fifo import latest as schedules
 from penstock.dse.fifo import periodic_depths, size_fifos, total_bits
-from penstock.dse.fifo.latest import latest_depths
+from penstock.dse.fifo.latest import latest_depths, latest_schedule
 from penstock.dse.fifo.measure import SimulatedRuns
+from penstock.dse.fifo.moved import moved_depths
 from penstock.profiling.networks.guards import Guard
 from tests.simulator.networks import access, draw_network
 
@@ -71,6 +72,84 @@ def test_its_depths_always_suffice(seed: int, frames: int, drawn: bool) -> None:
     if found is not None:
         assert set(found) == set(runs.fifos)
         assert runs(found).within(free.ends)
+
+
+def some_limits(network: Network, seed: int) -> dict[str, int]:
+    fifos = [c.name for c in network.channels if c.kind == "fifo"]
+    return {name: 1 + (seed + number) % 9 for number, name in enumerate(fifos) if (seed >> number % 8) & 1}
+
+
+@given(st.integers(0, 10**6), st.integers(1, 3), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_its_depths_suffice_with_limits_too(seed: int, frames: int, drawn: bool) -> None:
+    """Frames end as they do where these FIFOs hold so much and all others what they will."""
+    network = draw_network(seed) if drawn else random_network(3 + seed % 12, seed)
+    limits = some_limits(network, seed)
+    runs = SimulatedRuns(network, VITIS, frames)
+    free = runs.unbounded(limits)
+    found = latest_schedule(network, VITIS, free.ends, limits) if free.ends else None
+    if found is not None:
+        assert set(found.depths) == set(runs.fifos)
+        assert runs(found.depths).within(free.ends)
+
+
+def test_limits_are_mostly_kept() -> None:
+    """The run that ends so has a schedule that keeps them; the latest one is found in a few sweeps, or not at all."""
+    kept: list[bool] = []
+    for seed in range(150):
+        network = random_network(3 + seed % 12, seed)
+        limits = some_limits(network, seed + 1)
+        free = SimulatedRuns(network, VITIS).unbounded(limits)
+        found = latest_schedule(network, VITIS, free.ends, limits) if limits and free.ends else None
+        if found is not None:
+            kept.append(all(found.depths[name] <= limit for name, limit in limits.items()))
+    assert len(kept) > 75
+    assert sum(kept) >= 0.9 * len(kept)
+
+
+def two_in_turn(count: int = 64) -> Network:
+    """Results of two products meet, and a third takes their sum. One port brings the weights of all, one after another:
+    so the results of the first wait for the second, and the sums for the third."""
+    names = ("first", "second", "third")
+    port = [Phase((count,), 1, 2, (access(f"weights_{name}", "write", (count,)),)) for name in names]
+    products = [
+        Phase((count,), 1, 2, (access(f"weights_{n}", "read", (count,)), access(f"of_{n}", "write", (count,))))
+        for n in names[:2]
+    ]
+    add = Phase(
+        (count,), 1, 2,
+        (*(access(f"of_{name}", "read", (count,)) for name in names[:2]), access("sums", "write", (count,))),
+    )  # fmt: skip
+    third = Phase((count,), 1, 2, (access("sums", "read", (count,)), access("weights_third", "read", (count,))))
+    processes = [
+        SimulatedProcess("port", tuple(port)),
+        *(SimulatedProcess(n, (p,)) for n, p in zip(names[:2], products, strict=True)),
+        SimulatedProcess("add", (add,)), SimulatedProcess("third", (third,)),
+    ]  # fmt: skip
+    channels = (
+        *(Channel(f"weights_{name}", bits=512) for name in names),
+        *(Channel(f"of_{name}", bits=32) for name in names[:2]), Channel("sums", bits=8),
+    )  # fmt: skip
+    return Network("turns", tuple(processes), channels)
+
+
+def test_what_comes_through_a_port_in_turn_does_not_wait_in_it() -> None:
+    network = two_in_turn()
+    limits = {c.name: 4 for c in network.channels if c.name.startswith("weights")}
+    runs = SimulatedRuns(network, VITIS)
+    free = runs.unbounded(limits)
+    as_late, within = (latest_schedule(network, VITIS, free.ends, each) for each in (None, limits))
+    assert as_late is not None
+    assert within is not None
+    assert as_late.depths["weights_first"] > 40, "all of it, in one schedule of several"
+    assert all(within.depths[name] <= 4 for name in limits)
+    assert runs(within.depths).within(free.ends)
+    bits = {c.name: c.bits for c in network.channels}
+    moved = moved_depths(within, bits, {}, limits, 1 << 40)
+    assert all(moved[name] <= 4 for name in (*limits, "of_second"))
+    assert moved["of_first"] > 40, "until the weights of the second come"
+    assert moved["sums"] > 40, "which are narrower than what they are made of"
+    assert runs(moved).within(free.ends)
 
 
 def test_more_time_lets_less_wait() -> None:

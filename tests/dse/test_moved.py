@@ -138,7 +138,7 @@ def test_a_load_holds_more_than_its_limit_only_where_that_saves_more() -> None:
     assert runs(found).within(free.ends)
     assert found["weights"] <= 4 < found["scales"]
     bits = {c.name: c.bits for c in network.channels}
-    sized = size_fifos(network, VITIS, most=limits, simulations=0)
+    sized = size_fifos(network, VITIS, most=limits, simulations=4)
     assert sized.latency <= free.ends[0]
     assert sized.bits <= total_bits({**free.high_water, **limits}, bits)
     assert sized.bits < total_bits(free.high_water, bits)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from penstock.compiler.frontend import import_model
@@ -60,19 +62,24 @@ def test_depths_that_are_seen_suffice(evaluator: Evaluator, share: int, few_bank
     told = waiting_depths(*of_network, one.figures.latency, most)
     assert told is not None
     seen = seen_depths(*of_network, told, most)
-    ends, between = list[tuple[int, ...]](), list[int]()
-    for depths in (told, seen):
+    held = held_as_modelled(evaluator, one, network)
+
+    def between(depths: Mapping[str, int]) -> int:
+        return sum(
+            (held | {name: network.channels[name].bits * depths[name] for name in held if name in depths}).values()
+        )
+
+    def ends(depths: Mapping[str, int]) -> tuple[int, ...]:
         least = {name: max(2, free.high_water[name] if name in most else depth) for name, depth in depths.items()}
-        ends.append(simulator.outcome(least).frame_ends)
-        held = held_as_modelled(evaluator, one, network)
-        held |= {name: network.channels[name].bits * depths[name] for name in held if name in depths}
-        between.append(sum(held.values()))
+        return simulator.outcome(least).frame_ends
+
+    assert ends(told) == free.frame_ends
+    assert seen_depths(*of_network, told, most) == told
+    too_little = dict.fromkeys(told, 1)
     one_after_the_other = not few_banks and share == 40
-    assert ends == [() if one_after_the_other else free.frame_ends, free.frame_ends]
-    assert between[1] > 2 * between[0] if one_after_the_other else between[1] == between[0]
-    assert held_between(evaluator, one, held_as_needed) == between[0]
-    assert needs_more_than(between[0] - 1, evaluator, one)
-    assert not needs_more_than(between[0], evaluator, one)
-    assert needs_more_than(between[0], evaluator, one, seen=True) == one_after_the_other
-    assert needs_more_than(between[1] - 1, evaluator, one, seen=True)
-    assert not needs_more_than(between[1], evaluator, one, seen=True)
+    assert (ends(too_little) == free.frame_ends) != one_after_the_other
+    seen = seen_depths(*of_network, too_little, most)
+    assert ends(seen) == free.frame_ends
+    assert held_between(evaluator, one, held_as_needed) == between(told)
+    assert needs_more_than(between(told) - 1, evaluator, one)
+    assert not needs_more_than(between(told), evaluator, one, seen=True)
