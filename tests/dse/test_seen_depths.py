@@ -61,7 +61,6 @@ def test_depths_that_are_seen_suffice(evaluator: Evaluator, share: int, few_bank
     of_network = network, evaluator.platform, evaluator.clock_mhz
     told = waiting_depths(*of_network, one.figures.latency, most)
     assert told is not None
-    seen = seen_depths(*of_network, told, most)
     held = held_as_modelled(evaluator, one, network)
 
     def between(depths: Mapping[str, int]) -> int:
@@ -70,16 +69,19 @@ def test_depths_that_are_seen_suffice(evaluator: Evaluator, share: int, few_bank
         )
 
     def ends(depths: Mapping[str, int]) -> tuple[int, ...]:
-        least = {name: max(2, free.high_water[name] if name in most else depth) for name, depth in depths.items()}
+        least = {name: max(2, depth, free.high_water[name] if name in most else 0) for name, depth in depths.items()}
         return simulator.outcome(least).frame_ends
 
-    assert ends(told) == free.frame_ends
-    assert seen_depths(*of_network, told, most) == told
+    assert ends(told)[0] <= free.frame_ends[0] * 1.01, "memories are known by their pace alone"
     too_little = dict.fromkeys(told, 1)
     one_after_the_other = not few_banks and share == 40
     assert (ends(too_little) == free.frame_ends) != one_after_the_other
-    seen = seen_depths(*of_network, too_little, most)
-    assert ends(seen) == free.frame_ends
+    for waiting in (told, too_little):
+        seen = seen_depths(*of_network, waiting, most)
+        assert ends(seen) == free.frame_ends
+        assert (seen == waiting) == (ends(waiting) == free.frame_ends)
     assert held_between(evaluator, one, held_as_needed) == between(told)
     assert needs_more_than(between(told) - 1, evaluator, one)
-    assert not needs_more_than(between(told), evaluator, one, seen=True)
+    more = between(seen_depths(*of_network, told, most))
+    assert not needs_more_than(more, evaluator, one, seen=True)
+    assert more == between(told) or needs_more_than(more - 1, evaluator, one, seen=True)
