@@ -16,7 +16,7 @@ FIFO would stop what is in it, too. What that leaves out is for the simulation t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -53,11 +53,6 @@ class OwnAccess:
     @property
     def at_once(self) -> bool:
         return self.last is self.first
-
-    def at(self, late: Callable[[Ints], Ints]) -> tuple[Ints, Ints]:
-        """`first` and `last` of a process that is so late."""
-        first = self.first + late(self.after[0])
-        return first, first if self.at_once else self.last + late(self.after[1])
 
 
 @dataclass(frozen=True)
@@ -109,46 +104,86 @@ def _settled(
 ) -> LatestSchedule | None:
     """The latest schedule in which slots of what has `limits`, and blocks of what has `rooms`, are given back in time;
     with limits None where something would have to begin before there is anything."""
-    counts = {**limits, **rooms}
-    bounded = [_Bounded(process, counts) for process in processes]
-    due: dict[str, Ints] = {}  # by when they are to be given back
+    sweeps = _Sweeps(processes, ends, {**limits, **rooms})
     for left in reversed(range(_MOST_SWEEPS)):
-        found, later = _sweep(bounded, ends, rooms, counts, due)
-        if limits and not all(clock.begins_in_time for _, clock in found.processes):
+        sweeps.sweep()
+        if limits and not sweeps.begin_in_time:
             return None
-        if not left or all(name in due and (due[name] <= back).all() for name, back in later.items()):
-            return found
-        due = {name: np.minimum(due.get(name, back), back) for name, back in later.items()}
-    return None
+        if not sweeps.stale or not left:
+            break
+    return LatestSchedule(sweeps.depths(rooms), list(zip(processes, sweeps.clocks, strict=True)), ends)
 
 
-def _sweep(
-    processes: Sequence[_Bounded],
-    ends: Ints,
-    rooms: Container[str],
-    counts: Mapping[str, int],
-    due: Mapping[str, Ints],
-) -> tuple[LatestSchedule, dict[str, Ints]]:
-    """Readers first: what all FIFOs hold, and by when each slot or block is to be given back so that the next finds
-    room, of channels that have `counts`."""
-    depths: dict[str, int] = {}
-    later: dict[str, Ints] = {}
-    read: dict[str, tuple[Ints, Ints]] = {}  # when tokens are taken, and given back
-    clocks: list[tuple[OwnTimes, OwnClock]] = []
-    for process in processes:
-        clock = process.clock(ends, read, due)
-        clocks.append((process.own, clock))
-        for access in process.own.accesses:
-            first, last = access.at(clock.late)
-            if not access.writes:
-                read[access.channel] = (first, last)
+class _Sweeps:
+    """Processes, readers first, as late as their writes may be, and as what is to be given back by then; of channels
+    with `counts` that is a slot or a block so many tokens before the next one is written.
+
+    What is given back sooner makes its reader earlier, and what that reads; so it goes on while any is `stale`.
+    """
+
+    def __init__(self, processes: Sequence[OwnTimes], ends: Ints, counts: Mapping[str, int]) -> None:
+        self._bounded = [_Bounded(process, counts) for process in processes]
+        self._ends, self._counts = ends, counts
+        of_process = [(number, access) for number, own in enumerate(processes) for access in own.accesses]
+        self._writer = {access.channel: number for number, access in of_process if access.writes}
+        self._reader = {access.channel: number for number, access in of_process if not access.writes}
+        self._clocks: dict[int, OwnClock] = {}
+        self._read: dict[str, Ints] = {}  # when tokens are taken, and given back
+        self._given: dict[str, Ints] = {}
+        self._due: dict[str, Ints] = {}  # by when they are to be, where they were not
+        self.stale = set(range(len(processes)))
+
+    @property
+    def clocks(self) -> list[OwnClock]:
+        return [self._clocks[number] for number in range(len(self._bounded))]
+
+    @property
+    def begin_in_time(self) -> bool:
+        return all(clock.begins_in_time for clock in self._clocks.values())
+
+    def depths(self, rooms: Container[str]) -> dict[str, int]:
+        """Of every FIFO, what it holds at most."""
+        found: dict[str, int] = {}
+        for process, clock in zip(self._bounded, self.clocks, strict=True):
+            for place, access in enumerate(process.own.accesses):
+                if access.writes and access.channel not in rooms:
+                    first, _ = process.at(place, clock)
+                    found[access.channel] = most_held(np.arange(len(first)), first, self._given[access.channel])
+        return found
+
+    def sweep(self) -> None:
+        changed = set[str]()
+        for number in range(len(self._bounded)):
+            if number in self.stale:
+                changed |= self._put(number)
+        self.stale = set[int]()
+        for channel in changed:
+            self._check(channel)
+
+    def _put(self, number: int) -> set[str]:
+        """A process as late as it may be; which channels with counts that changes."""
+        process = self._bounded[number]
+        clock = self._clocks[number] = process.clock(self._ends, self._read, self._due)
+        for place, access in enumerate(process.own.accesses):
+            if access.writes:
                 continue
-            given = read.pop(access.channel)[1]
-            if (count := counts.get(access.channel)) is not None:
-                later[access.channel] = np.append(first[count:] - 1, np.full(min(count, len(first)), ends[-1]))
-            if access.channel not in rooms:
-                depths[access.channel] = most_held(np.arange(len(first)), first, given)
-    return LatestSchedule(depths, clocks, ends), later
+            first, last = process.at(place, clock)
+            was = self._read.get(access.channel)
+            self._read[access.channel], self._given[access.channel] = first, last
+            if was is None or not np.array_equal(was, first):
+                self.stale.add(self._writer[access.channel])
+        return {access.channel for access in process.own.accesses if access.channel in self._counts}
+
+    def _check(self, channel: str) -> None:
+        """Whether slots or blocks are given back in time; if not, when that is."""
+        count, writer = self._counts[channel], self._writer[channel]
+        process = self._bounded[writer]
+        place = next(n for n, a in enumerate(process.own.accesses) if a.writes and a.channel == channel)
+        first, _ = process.at(place, self._clocks[writer])
+        due = first[count:] - 1
+        if len(due) and (self._given[channel][: len(due)] > due).any():
+            self._due[channel] = np.append(due, np.full(min(count, len(first)), self._ends[-1]))
+            self.stale.add(self._reader[channel])
 
 
 class _Bounded:
@@ -160,12 +195,24 @@ class _Bounded:
         times = np.concatenate([own.ends, *[access.after[1] for access in self._accesses]])
         self._order = np.argsort(times, kind="stable")
         self._times = times[self._order]
+        self._places: dict[tuple[int, int], Ints] = {}  # of what accesses come after, among these times
 
-    def clock(self, ends: Ints, read: Mapping[str, tuple[Ints, Ints]], due: Mapping[str, Ints]) -> OwnClock:
+    def at(self, place: int, clock: OwnClock) -> tuple[Ints, Ints]:
+        """When tokens of one of its accesses pass: `first` and `last`."""
+        access = self.own.accesses[place]
+        first = access.first + clock.after(self._found(place, 0))
+        return first, first if access.at_once else access.last + clock.after(self._found(place, 1))
+
+    def _found(self, place: int, side: int) -> Ints:
+        if (place, side) not in self._places:
+            self._places[place, side] = self._times.searchsorted(self.own.accesses[place].after[side])
+        return self._places[place, side]
+
+    def clock(self, ends: Ints, read: Mapping[str, Ints], due: Mapping[str, Ints]) -> OwnClock:
         spare = [ends - self.own.ends]
         for access in self._accesses:
             if access.writes:
-                spare.append(read[access.channel][0] - 1 - access.last)
+                spare.append(read[access.channel] - 1 - access.last)
             elif access.channel in due:
                 spare.append(due[access.channel] - access.last)
             else:
@@ -193,7 +240,11 @@ class OwnClock:
 
     def late(self, times: Ints) -> Ints:
         """By how much: no more than what comes at the same time or after it lets it be; all come before an end."""
-        return self._late[self._times.searchsorted(times)]
+        return self.after(self._times.searchsorted(times))
+
+    def after(self, places: Ints) -> Ints:
+        """The same by places among the times that it knows."""
+        return self._late[places]
 
 
 def _own(process: SimulatedProcess, rules: Rules, frames: int, paces: Mapping[str, float]) -> OwnTimes:
