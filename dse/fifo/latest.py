@@ -30,7 +30,7 @@ from penstock.profiling.sampling import iterations_of
 
 _MOST_TOKENS = 40_000_000  # of all frames together: a second or two
 _MOST_SWEEPS = 16  # after which blocks may still wait for each other; the simulation says whether that matters
-_NEVER = 1 << 60
+NEVER = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,9 @@ class _Sweeps:
     def __init__(self, processes: Sequence[OwnTimes], ends: Ints, counts: Mapping[str, int]) -> None:
         self._bounded = [_Bounded(process, counts) for process in processes]
         self._ends, self._counts = ends, counts
-        of_process = [(number, access) for number, own in enumerate(processes) for access in own.accesses]
-        self._writer = {access.channel: number for number, access in of_process if access.writes}
-        self._reader = {access.channel: number for number, access in of_process if not access.writes}
+        of_process = [(n, place, a) for n, own in enumerate(processes) for place, a in enumerate(own.accesses)]
+        self._written = {access.channel: (number, place) for number, place, access in of_process if access.writes}
+        self._reader = {access.channel: number for number, _, access in of_process if not access.writes}
         self._clocks: dict[int, OwnClock] = {}
         self._read: dict[str, Ints] = {}  # when tokens are taken, and given back
         self._given: dict[str, Ints] = {}
@@ -144,11 +144,10 @@ class _Sweeps:
     def depths(self, rooms: Container[str]) -> dict[str, int]:
         """Of every FIFO, what it holds at most."""
         found: dict[str, int] = {}
-        for process, clock in zip(self._bounded, self.clocks, strict=True):
-            for place, access in enumerate(process.own.accesses):
-                if access.writes and access.channel not in rooms:
-                    first, _ = process.at(place, clock)
-                    found[access.channel] = most_held(np.arange(len(first)), first, self._given[access.channel])
+        for channel, (writer, place) in self._written.items():
+            if channel not in rooms:
+                first, _ = self._bounded[writer].at(place, self._clocks[writer])
+                found[channel] = most_held(np.arange(len(first)), first, self._given[channel])
         return found
 
     def sweep(self) -> None:
@@ -171,15 +170,13 @@ class _Sweeps:
             was = self._read.get(access.channel)
             self._read[access.channel], self._given[access.channel] = first, last
             if was is None or not np.array_equal(was, first):
-                self.stale.add(self._writer[access.channel])
+                self.stale.add(self._written[access.channel][0])
         return {access.channel for access in process.own.accesses if access.channel in self._counts}
 
     def _check(self, channel: str) -> None:
         """Whether slots or blocks are given back in time; if not, when that is."""
-        count, writer = self._counts[channel], self._writer[channel]
-        process = self._bounded[writer]
-        place = next(n for n, a in enumerate(process.own.accesses) if a.writes and a.channel == channel)
-        first, _ = process.at(place, self._clocks[writer])
+        count, (writer, place) = self._counts[channel], self._written[channel]
+        first, _ = self._bounded[writer].at(place, self._clocks[writer])
         due = first[count:] - 1
         if len(due) and (self._given[channel][: len(due)] > due).any():
             self._due[channel] = np.append(due, np.full(min(count, len(first)), self._ends[-1]))
@@ -216,7 +213,7 @@ class _Bounded:
             elif access.channel in due:
                 spare.append(due[access.channel] - access.last)
             else:
-                spare.append(np.full(len(access.last), _NEVER))
+                spare.append(np.full(len(access.last), NEVER))
         return OwnClock(self._times, np.concatenate(spare)[self._order])
 
 

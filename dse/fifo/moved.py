@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from penstock.compiler.jit import Ints
-from penstock.dse.fifo.latest import LatestSchedule, OwnAccess, OwnClock, OwnTimes
+from penstock.dse.fifo.latest import NEVER, LatestSchedule, OwnAccess, OwnClock, OwnTimes
 from penstock.profiling.channel_times import most_held
 
 _MOST_ROUNDS = 4
-_NEVER = 1 << 60
 _Span = tuple[Ints, Ints]  # when an access takes hold of each token or slot, and when it hands it on
 _Undo = list[tuple[dict[Any, Any], str | int, Any]]  # a table, a channel or task, and what was there
 
@@ -111,12 +110,13 @@ class _Moves:
                 if not access.writes and access.channel not in limits:
                     self._before[number].append(writer := self._writer[access.channel])
                     self._behind[writer].append(number)
-        loads = [[a.channel in limits for a in task.own.accesses if a.writes] for task in self._tasks]
-        self._movable = [n for n, ahead in reversed(list(enumerate(loads))) if not (ahead and all(ahead))]
+        writes = [[a.channel in limits for a in task.own.accesses if a.writes] for task in self._tasks]
+        ahead = [bool(limited) and all(limited) for limited in writes]
+        self._movable = [number for number in reversed(range(len(ahead))) if not ahead[number]]
         self._soonest: dict[str, _Span] = {}  # when loads bring what they bring if nobody holds them up
-        for number, ahead in reversed(list(enumerate(loads))):
-            if ahead and all(ahead):
-                self._bring_soon(self._tasks[number])
+        for task, loads in zip(reversed(self._tasks), reversed(ahead), strict=True):
+            if loads:
+                self._bring_soon(task)
         self._moves = 0
         self._changed = dict.fromkeys((*self._written, *self._read), 0)
         self._tried: dict[tuple[tuple[int, ...], bool], tuple[int, int]] = {}
@@ -137,6 +137,7 @@ class _Moves:
         return self._cost < cost
 
     def _bring_soon(self, load: _Moved) -> None:
+        """As soon as what it passes on is brought."""
         late = load.no_sooner(self._needed(load, loads=True))
         for access, span in zip(load.own.accesses, load.times(late), strict=True):
             if access.writes:
@@ -235,7 +236,7 @@ class _Moves:
     def _needed(self, task: _Moved, *, loads: bool = False) -> Ints:
         """By how much each event is to be late for what it takes, if loads are as soon as they can be; and for blocks
         that are given back, which those that are the `loads` do not wait for."""
-        needed = np.full(task.events, -_NEVER)
+        needed = np.full(task.events, -NEVER)
         for access, first, _ in task.spans:
             if not access.writes:
                 written = self._soonest if access.channel in self._limits else self._written
@@ -248,7 +249,7 @@ class _Moves:
 
     def _spare(self, task: _Moved) -> Ints:
         """By how much each event may be late for who takes what it gives, for blocks that are wanted, and the ends."""
-        spare = np.full(task.events, _NEVER)
+        spare = np.full(task.events, NEVER)
         spare[: len(task.own.ends)] = self._ends - task.own.ends
         for access, _, last in task.spans:
             if access.writes:
