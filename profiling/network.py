@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -42,6 +42,16 @@ class Task:
 
     def channel(self, port: str) -> str:
         return self.channels.get(port, port)
+
+    @property
+    def takes(self) -> list[str]:
+        """The channels that it reads, once for every port."""
+        return [self.channels.get(port, port) for nest in self.nests for port in nest.takes]
+
+    @property
+    def gives(self) -> list[str]:
+        """The channels that it writes, once for every port."""
+        return [self.channels.get(port, port) for nest in self.nests for port in nest.gives]
 
     @property
     def busy(self) -> int:
@@ -124,10 +134,8 @@ class TaskNetwork:
         writer: dict[str, str] = {}
         reader: dict[str, str] = {}
         for task in self.tasks:
-            for schedule in task.nests:
-                for port in schedule.ports:
-                    if port.kind != "external":
-                        (writer if port.direction == "write" else reader)[task.channel(port.channel)] = task.name
+            writer |= dict.fromkeys(task.gives, task.name)
+            reader |= dict.fromkeys(task.takes, task.name)
         return {name: (writer[name], reader[name]) for name in self.channels}
 
 
@@ -163,20 +171,10 @@ def in_order(tasks: list[Task]) -> tuple[Task, ...]:
     return tuple([named[name] for group in writers_first(_sources(tasks)) for name in group])
 
 
-def _sources(tasks: Iterable[Task]) -> dict[str, set[str]]:
+def _sources(tasks: Sequence[Task]) -> dict[str, set[str]]:
     """The tasks that each reads from."""
-    reads: dict[str, list[str]] = {task.name: [] for task in tasks}
-    writes: dict[str, str] = {}
-    for task in tasks:
-        for schedule in task.nests:
-            for port in schedule.ports:
-                if port.kind == "external":
-                    continue
-                if port.direction == "write":
-                    writes[task.channel(port.channel)] = task.name
-                else:
-                    reads[task.name].append(task.channel(port.channel))
-    return {name: {writes.get(c, name) for c in channels} - {name} for name, channels in reads.items()}
+    writes = {channel: task.name for task in tasks for channel in task.gives}
+    return {task.name: {writes.get(c, task.name) for c in task.takes} - {task.name} for task in tasks}
 
 
 def channel_of(op: stream.BlocksOp) -> TaskChannel:

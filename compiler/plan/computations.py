@@ -27,16 +27,23 @@ _BELOW = 6
 """The predicate `ult` of a comparison."""
 
 
+class KnownComputations:
+    """What graphs of one program have in common, however each is padded: orders, and what layers compute."""
+
+    def __init__(self) -> None:
+        self.orders = OrderTable()
+        self.computations: dict[str, Computation] = {}
+        self.computing: dict[Hashable, Computing] = {}
+
+
 class Computations:
     """The computations of one graph's designs, each found once."""
 
-    def __init__(self, graph: Graph, platform: Platform, orders: OrderTable) -> None:
+    def __init__(self, graph: Graph, platform: Platform, known: KnownComputations) -> None:
         self._platform = platform
-        self._orders = orders
+        self._known = known
         self._params = frozenset(a for a in graph.arguments if graph.is_param(a))
         self._texts: dict[str, str] = {}
-        self._computations: dict[str, Computation] = {}
-        self._shared: dict[Hashable, Computing] = {}
         self._of_layers: dict[Hashable, Computing] = {}
 
     def of(self, operation: TensorOp, design: Design) -> Computing:
@@ -57,28 +64,28 @@ class Computations:
             param, store = value in self._params, design.kernels[operation.layer].weights
             again = param and store == "stream"
             kind = plan.itensor(indexing_map, dtype_of(value), reread=again)
-            operands.append(self._orders.of(kind) if store != "rom" or not param else None)
+            operands.append(self._known.orders.of(kind) if store != "rom" or not param else None)
             reread.append(again and is_reread(kind, indexing_map, plan))
             if operands[-1] is None:
                 tensors.append(tensor_type(value))
-        result = self._orders.of(plan.itensor(operation.result_map, dtype_of(operation.result)))
+        result = self._known.orders.of(plan.itensor(operation.result_map, dtype_of(operation.result)))
         interval = design.kernels[operation.layer].interval
         facts = (self._text(operation), plan.steps, plan.unroll, tuple(operands), bindings, interval)
-        if facts not in self._shared:
-            self._shared[facts] = Computing(
+        if facts not in self._known.computing:
+            self._known.computing[facts] = Computing(
                 plan, self._computation(operation), bindings, tuple(operands), tuple(tensors), tuple(reread), result,
                 interval,
             )  # fmt: skip
-        return self._shared[facts]
+        return self._known.computing[facts]
 
     def _computation(self, operation: TensorOp) -> Computation:
         """What an operation computes; equal ones share theirs."""
-        text = self._text(operation)
-        if text not in self._computations:
+        text, known = self._text(operation), self._known.computations
+        if text not in known:
             maps, dtype = (*operation.operand_maps, operation.result_map), dtype_of(operation.result)
             body = task_body(operation).block
-            self._computations[text] = Computation.of(operation.layer, maps, dtype, operation.init, body)
-        return self._computations[text]
+            known[text] = Computation.of(operation.layer, maps, dtype, operation.init, body)
+        return known[text]
 
     def _text(self, operation: TensorOp) -> str:
         """What an operation computes along which dims, whatever it is called."""

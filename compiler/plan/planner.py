@@ -13,11 +13,10 @@ from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import LayoutAttr
 from penstock.compiler.names import Names
 from penstock.compiler.plan.checks import check_layers
-from penstock.compiler.plan.computations import Computations
+from penstock.compiler.plan.computations import Computations, KnownComputations
 from penstock.compiler.plan.frames import Frame, Frames
 from penstock.compiler.plan.kernels import KernelPlanner, Tensors
 from penstock.compiler.plan.names import group_suffix
-from penstock.compiler.plan.orders import OrderTable
 from penstock.compiler.plan.pace import ports_for
 from penstock.compiler.plan.parts import Part, label_parts
 from penstock.compiler.plan.port_tasks import assign_ports
@@ -42,15 +41,19 @@ class Plan:
 
 
 class Planner:
-    """The plans of one graph's designs on one platform. What was found for one design is not looked for again."""
+    """The plans of one graph's designs on one platform. What was found for one design is not looked for again.
 
-    def __init__(self, graph: Graph, platform: Platform) -> None:
+    `known` is what planners of the same program have found, whose graphs are padded otherwise.
+    """
+
+    def __init__(self, graph: Graph, platform: Platform, known: KnownComputations | None = None) -> None:
         self.graph = graph
         self.platform = platform
-        self._orders = OrderTable()
+        known = known or KnownComputations()
+        self._orders = known.orders
         self._params = frozenset[SSAValue](a for a in graph.arguments if graph.is_param(a))
         self._names: dict[SSAValue, str] = {argument: graph.name(argument) for argument in graph.arguments}
-        self._computations = Computations(graph, platform, self._orders)
+        self._computations = Computations(graph, platform, known)
         self._frames = Frames(graph)
         self._sized = SizedGraph(graph)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from penstock.compiler.platforms import Resources, total
@@ -72,6 +73,16 @@ class NestSchedule:
     are one run."""
     flushes: bool = False
     """What has entered goes on while the next iteration waits for input; else the pipeline stops whole."""
+
+    @cached_property
+    def takes(self) -> tuple[str, ...]:
+        """The channels that it reads, once for every port."""
+        return tuple([p.channel for p in self.ports if p.kind != "external" and p.direction == "read"])
+
+    @cached_property
+    def gives(self) -> tuple[str, ...]:
+        """The channels that it writes, once for every port."""
+        return tuple([p.channel for p in self.ports if p.kind != "external" and p.direction == "write"])
 
     @property
     def blocks(self) -> int:

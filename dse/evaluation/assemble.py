@@ -16,6 +16,7 @@ from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.analysis.nests import Place, PlaceKind
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.plan.computations import KnownComputations
 from penstock.compiler.plan.converter_nests import BLOCKS, Process
 from penstock.compiler.plan.names import block_name, channel_name, result_name, shared_port_name
 from penstock.compiler.plan.nests import build_part, fifo, memory, roms
@@ -68,6 +69,7 @@ class Assembler:
         self.library: OperatorLibrary = load_library(platform.operators, platform.check_clock(clock_mhz))
         self._dims = dims or Dims(read_graph(program.module))
         self._planners: dict[Hashable, Planner] = {}
+        self._known = KnownComputations()
         self._memory: PlaceKind = "array" if platform.has_array_arguments else "external"
         self._pieces: dict[Hashable, _Piece] = {}
         self._bodies: BodyMemory = {}
@@ -88,7 +90,7 @@ class Assembler:
         sizes = self._dims.padded(design)
         key = tuple(sorted(sizes.items()))
         if key not in self._planners:
-            self._planners[key] = Planner(self._dims.padded_graph(sizes), self.platform)
+            self._planners[key] = Planner(self._dims.padded_graph(sizes), self.platform, self._known)
         return self._planners[key]
 
     def network(self, design: Design) -> TaskNetwork:

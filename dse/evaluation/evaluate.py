@@ -366,13 +366,13 @@ class Evaluator:
         network = self.assembler.network(design)
         free = timing.figures(network, bounded=False)
         declared = self.assembler.declared_depths(design)
-        depths, assumed = safe_depths(free.channels, design.prefetch_bits), False
-        if design.fifo_depths or declared:
-            known = {**depths, **declared}
-            depths = given_depths(
-                network, self.platform, self.clock_mhz, free.channels, known, design.fifo_depths, design.prefetch_bits
-            )
-        elif not safe:
+        given, ahead, assumed = design.fifo_depths, design.prefetch_bits, False
+        if given or declared:
+            known = {**safe_depths(free.channels, ahead), **declared}
+            depths = given_depths(network, self.platform, self.clock_mhz, free.channels, known, given, ahead)
+        elif safe:
+            depths = safe_depths(free.channels, ahead)
+        else:
             depths, assumed = assumed_depths(
                 design, free.channels, self.goal, self.may_use, lambda slower: self._slower_channels(network, slower),
                 lambda depths: timing.with_area(free, network, depths).resources, grouped=len(network.groups) > 1,

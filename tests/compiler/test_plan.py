@@ -15,12 +15,13 @@ from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import itensor, stream
 from penstock.compiler.pipeline import lower
+from penstock.compiler.plan.computations import KnownComputations
 from penstock.compiler.plan.parts import Computing, Does, Loading, Order, Part, Storing, Transfer
-from penstock.compiler.plan.planner import Planner
+from penstock.compiler.plan.planner import Plan, Planner
 from penstock.compiler.plan.read import read_kernels
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
-from penstock.compiler.transforms.pad_dims import PadDims
+from penstock.compiler.transforms.pad_dims import Dims, PadDims, pad_module
 from tests.compiler.designs import designs, networks
 from tests.compiler.graphs import Case, build_graph, cases, turned
 
@@ -68,13 +69,17 @@ def text(region: Region) -> str:
     return out.getvalue()
 
 
+def parts_of(plan: Plan) -> list[list[tuple[str, str, object, list[str], list[list[str]], int]]]:
+    return [[described(part) for part in kernel.parts] for kernel in plan.kernels]
+
+
 def check_written(program: Program, design: Design) -> None:
     lowered = lower(program, design)
     graph = read_graph(PadDims(design).run(program).module)
     planned = Planner(graph, load_platform(design.platform)).plan(design)
     kernels = [op for op in lowered.itensor.walk() if isinstance(op, itensor.KernelOp)]
     read = read_kernels(kernels, design, load_platform(design.platform))
-    wanted = [[described(part) for part in kernel.parts] for kernel in planned.kernels]
+    wanted = parts_of(planned)
     assert [[described(part) for part in parts] for parts in read] == wanted
     labels = {part.label for parts in read for part in parts}
     assert len(labels) == sum(len(parts) for parts in read), "no two parts share a label"
@@ -103,6 +108,21 @@ def test_a_planner_that_knows_other_designs_says_the_same(data: st.DataObject) -
     known = Planner(graph, board)
     for design in [data.draw(designs(module)) for _ in range(3)]:
         again, anew = known.plan(design), Planner(graph, board).plan(design)
-        assert [[described(part) for part in kernel.parts] for kernel in again.kernels] == [
-            [described(part) for part in kernel.parts] for kernel in anew.kernels
-        ]
+        assert parts_of(again) == parts_of(anew)
+
+
+@settings(RELAXED, max_examples=15)
+@given(data=st.data())
+def test_planners_of_a_program_share_what_they_find(data: st.DataObject) -> None:
+    """Equal layers of two graphs become the same object; what a planner says is what it says alone."""
+    case = data.draw(cases())
+    program, board = build_graph(case.graph), load_platform("u55c")
+    design, shared = turned(program, case.knobs), KnownComputations()
+    dims = Dims(read_graph(program.module))
+    sizes = dims.padded(design)
+    graphs = [dims.padded_graph(sizes), read_graph(pad_module(dims, sizes)) if sizes else dims.graph]
+    plans = [Planner(graph, board, shared).plan(design) for graph in graphs]
+    assert parts_of(plans[0]) == parts_of(plans[1]) == parts_of(Planner(graphs[0], board).plan(design))
+    first, second = ([part.does for kernel in plan.kernels for part in kernel.parts] for plan in plans)
+    for one, other in zip(first, second, strict=True):
+        assert one is other or not isinstance(one, Computing)
