@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import gcd, prod
 
 from xdsl.ir import Operation, SSAValue
@@ -205,7 +205,8 @@ def lanes_of(access: MemoryOp) -> tuple[int, ...]:
     return tuple(vector_type(access.result if isinstance(access, nest.LoadOp) else access.value).get_shape())
 
 
-def _remainders(corner: Linear, banks: int, trips: Sequence[int]) -> set[int]:
+@lru_cache(maxsize=1 << 14)
+def _remainders(corner: Linear, banks: int, trips: tuple[int, ...]) -> frozenset[int]:
     """Every bank at which the access can start."""
     found = {corner.offset % banks}
     for factor, trip in zip(corner.factors, trips, strict=True):
@@ -213,4 +214,4 @@ def _remainders(corner: Linear, banks: int, trips: Sequence[int]) -> set[int]:
             continue  # along this loop it stays in its bank
         steps = {factor * i % banks for i in range(min(trip, banks))}
         found = {(a + b) % banks for a in found for b in steps}
-    return found
+    return frozenset(found)
