@@ -39,6 +39,8 @@ class KernelArgument:
     """Of an integer that is narrower than what it is kept in; else 0."""
     signed: bool = True
     part: StreamPart | None = None
+    returned: bool = False
+    """What the source returns: none of the arguments that it takes."""
 
 
 def bits_kept(what: KernelArray | KernelStream | KernelValue, dtype: str) -> int:

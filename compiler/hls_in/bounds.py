@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter as Count
 from dataclasses import dataclass, field
 
 from penstock.compiler.hls_in.balance import balance
@@ -10,7 +9,7 @@ from penstock.compiler.hls_in.banks import port_bound
 from penstock.compiler.hls_in.delays import REAL, Delays, is_product
 from penstock.compiler.hls_in.dependence import pinned
 from penstock.compiler.hls_in.graph import KernelValue
-from penstock.compiler.hls_in.ordering import needs, ordered, users_of
+from penstock.compiler.hls_in.ordering import needs, ordered, tokens_of, users_of
 from penstock.compiler.hls_in.records import Pipeline, Straight
 from penstock.compiler.hls_in.recurrences import IiLimit, QuickAdders, cycles_of, recurrence_of
 from penstock.compiler.hls_in.storage import KernelArray
@@ -92,6 +91,7 @@ def _asked_for(item: Pipeline | Straight, nodes: list[KernelValue]) -> list[Kern
     if not isinstance(item, Pipeline):
         return nodes
     asked = {one.after for one in item.carried} | {n.follow for n in item.graph.nodes if n.follow is not None}
+    asked |= {item.returned} if item.returned is not None else set()
     kept: list[KernelValue] = []
     for node in reversed(nodes):
         if node in asked or node.kind not in REAL or node.op in _EFFECTS:
@@ -131,13 +131,7 @@ def port_limit(array: KernelArray, met: list[KernelValue], delays: Delays) -> Ii
 
 
 def stream_limits(nodes: list[KernelValue]) -> list[IiLimit]:
-    met = Count((node.streams, node.op, _lane(node)) for node in nodes if node.op in ("take", "put"))
     return [
-        IiLimit(count, f"{count} accesses an iteration to the stream {streams.name}", 0)
-        for (streams, _, _), count in met.items() if streams is not None
+        IiLimit(len(met), f"{len(met)} accesses an iteration to the stream {streams.name}", 0)
+        for (streams, _, _), met in tokens_of(nodes).items() if streams is not None
     ]  # fmt: skip
-
-
-def _lane(node: KernelValue) -> tuple[int, ...]:
-    index = node.args[1:] if node.op == "put" else node.args
-    return tuple(int(arg.value or 0) for arg in index)

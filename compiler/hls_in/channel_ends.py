@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter as Count
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.ordering import tokens_of
 from penstock.compiler.hls_in.patterns import pattern_of
 from penstock.compiler.hls_in.records import Again, DataflowRegion, Pipeline, Region, Straight, graphs
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.schedule.pattern import PatternLevel, TokenPattern
-from penstock.compiler.simulator import ChannelAccess
+from penstock.compiler.simulator import VITIS, ChannelAccess
 
 Lane = tuple[KernelStream, tuple[int, ...]]
 
@@ -110,18 +111,35 @@ def lane_groups(tasks: list[tuple[str, dict[Lane, list[object]]]], sizes: dict[s
     return names
 
 
-def accesses_of(item: Pipeline | Straight, groups: dict[str, Lane]) -> Iterator[ChannelAccess]:
+def accesses_of(
+    item: Pipeline | Straight, groups: dict[str, Lane], starts: Mapping[KernelValue, int], depth: int
+) -> Iterator[ChannelAccess]:
+    """By its schedule: of several tokens that an iteration takes from one stream each has a cycle of its own, and so
+    have those that it puts into one."""
+    stages = dict(_stages_in_turn(item, starts, depth))
     names = {lane: name for name, lane in groups.items()}
     shell = item if isinstance(item, Pipeline) else Pipeline("straight", [], item.graph, 1, False, item.where)
     for node in item.graph.nodes:
         if node.op in ("take", "put") and (name := names.get(_lane(node))) is not None:
             pattern = pattern_of(node.guard, shell)
             if pattern.count:
-                yield ChannelAccess(name, "read" if node.op == "take" else "write", pattern)
+                yield ChannelAccess(name, "read" if node.op == "take" else "write", pattern, stages.get(node))
     for array in sorted({n.array for n in item.graph.nodes if n.array is not None and n.array.blocks}, key=_name):
         once = TokenPattern(tuple(PatternLevel(((0, 1),), 1) for _ in shell.counters or (None,)))
         writes = any(n.array is array and n.op == "store" for n in item.graph.nodes)
         yield ChannelAccess(array.name, "write" if writes else "read", once, hold=shell.iterations - 1)
+
+
+def _stages_in_turn(
+    item: Pipeline | Straight, starts: Mapping[KernelValue, int], depth: int
+) -> Iterator[tuple[KernelValue, int]]:
+    """Stages of tokens of which an iteration has several in one stream: the first is read where every first one is,
+    the last is written where every last one is."""
+    for (_, op, _), met in tokens_of(item.graph.nodes).items():
+        at = [starts.get(node, 0) for node in met]
+        for node, start in zip(met, at, strict=True) if len(met) > 1 else ():
+            stage = VITIS.read_stage + start - at[0] if op == "take" else depth - 1 - (at[-1] - start)
+            yield node, max(0, min(stage, depth - 1))
 
 
 def _name(array: KernelArray) -> str:

@@ -61,6 +61,8 @@ class PragmaWalk(ExpressionWalk):
     """Those of them that nobody writes."""
     in_turns: int
     """How many loops that are no pipelines stand around."""
+    calls: list[str]
+    """The functions that the walk is in. Those that a template makes have memories of their own."""
     _kept: dict[tuple[Any, ...], Binding]
 
     def asked(self, block: Tree, kind: str) -> Pragma | None:
@@ -125,7 +127,7 @@ class PragmaWalk(ExpressionWalk):
             target = self.target(init)
             self.scope.names[name] = WordView(target[0].array, target[1]) if isinstance(target, tuple) else target
             return
-        key = (*place, name, *(() if static else self.instance))
+        key = (*place, name, *self.calls[-1:], *(() if static else self.instance))
         known = key in self._kept
         if not known:
             self._kept[key] = self._made(name, type_, place, argument=False, init=init, constant=constant)
@@ -136,13 +138,14 @@ class PragmaWalk(ExpressionWalk):
     def _static_number(self, tree: Tree) -> None:
         """A number that lives on is a memory of one word."""
         _, place, name, type_, init, _, _ = tree
-        key = (*place, name)
+        key = (*place, name, *self.calls[-1:])
         if key not in self._kept:
             made = self._made(name, ["array", 1, type_], place, argument=False)
             assert isinstance(made, ArrayView)
             made.array.number = True
             self._kept[key] = made
-            self._begin_with(made.array, ["list", place, [init] if init is not None else []], once=True)
+            given = [init] if init is not None and init[0] != "construct" else []
+            self._begin_with(made.array, ["list", place, given], once=True)
         self.scope.names[name] = self._kept[key]
 
     def _begin_with(self, array: KernelArray, init: Tree | None, *, once: bool) -> None:

@@ -30,24 +30,26 @@ from penstock.compiler.hls_in.pragmas import PlacedPragmas, Pragma, pragmas_of
 from penstock.compiler.hls_in.records import Either, ReadKernel, Region, graphs
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.syntax import Tree, number_loops, statements_of
+from penstock.compiler.names import Names
 
 MOST_NODES = 60_000
 SECONDS = 60
 
 
-def read_kernel(path: Path, top: str, *, rolled: bool = False) -> ReadKernel:
+def read_kernel(path: Path, top: str, *, rolled: bool = False, values: bool = False) -> ReadKernel:
     """A source's top function, elaborated; every mistake that could be found is in the error.
 
-    `rolled`: its values alone are asked for, so loops stay loops where pragmas would unroll them.
+    `values`: not its cycles are asked for, so what it returns is one more argument, which it writes. `rolled`: nor are
+    lanes, so loops stay loops where pragmas would unroll them.
     """
     unit = parse(path)
-    first = Elaborator(unit, top, rolled=rolled)
+    first = Elaborator(unit, top, rolled=rolled, values=values)
     try:
         kernel = first.kernel()
         unchanged = _unchanged(kernel) & first.listed
         if not first.late and not first.reached and not unchanged:
             return kernel
-        return Elaborator(unit, top, first.directed, rolled, first.reached, unchanged).kernel()
+        return Elaborator(unit, top, first.directed, rolled, first.reached, unchanged, values).kernel()
     except Abandon as stop:
         raise stop.error from None
     except RecursionError:
@@ -69,7 +71,7 @@ def _unchanged(kernel: ReadKernel) -> set[str]:
 class Elaborator(Nests):
     def __init__(
         self, unit: Unit, top: str, directed: Directed | None = None, rolled: bool = False,
-        reached: Mapping[str, int] | None = None, unchanged: Set[str] = frozenset(),
+        reached: Mapping[str, int] | None = None, unchanged: Set[str] = frozenset(), values: bool = False,
     ) -> None:  # fmt: skip
         """`directed` are partitions by array of a first walk: a callee may cut what its caller used before. `reached`
         are the sizes of pointers that it found, `unchanged` memories of constants."""
@@ -80,7 +82,7 @@ class Elaborator(Nests):
         self.unchanged = unchanged
         self.listed = set()
         self.apart = {}
-        self.rolled = rolled
+        self.rolled, self.values, self.returned = rolled, values, None
         self._kept = {}
         self.initial = {}
         self.in_turns = 0
@@ -159,8 +161,15 @@ class Elaborator(Nests):
         for array in self.arrays:
             array.external = array.name in axi
         self.loop_numbers |= number_loops(function[6])
+        if self.values and kind_of(function[4]) is not None:
+            name = Names(self.scope.names).take("returned")
+            made = self._made(name, ["array", 1, function[4]], function[1], argument=True)
+            assert isinstance(made, ArrayView)
+            self.returned, made.array.returned = made.array, True
+            arguments.append((name, made.array))
         body = self.function_body(function)
-        if function[4][0] != "void" and (self.left.value is None or not self.left.value.constant):
+        known = self.returned in self.touched or (self.left.value is not None and self.left.value.constant)
+        if function[4][0] != "void" and not known:
             self.beyond.append((where(function[1]), "the number that the top returns"))
         for array in self.arrays:
             if array.unsized and array not in self.touched:

@@ -26,7 +26,7 @@ from penstock.compiler.hls_in.leaving import Returns
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.storage import KernelArray
 from penstock.compiler.hls_in.stream_access import StreamAccess, is_counted
-from penstock.compiler.hls_in.syntax import Tree, assigned_in, calls_in, is_tree
+from penstock.compiler.hls_in.syntax import Tree, assigned_in, calls_in, takes_token
 
 _SIGNS = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "%": "rem", "&": "and", "|": "or", "^": "xor", "<<": "shl",
@@ -103,6 +103,8 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
                 return self._unary(tree)
             case "choice":
                 condition = self.truth(self.value(tree[2]))
+                if condition.constant:  # the other branch is not there: it meets no memory
+                    return self.value(tree[3] if condition.value else tree[4])
                 yes = self._chosen(condition, tree[3])
                 no = self._chosen(self.graph.negate(condition), tree[4])
                 return self.graph.choose(condition, yes, no, tree[1][1])
@@ -204,7 +206,7 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
 
     def _if_asked(self, condition: KernelValue, tree: Tree) -> KernelValue:
         """An expression that is evaluated under a condition: it matters where it changes something."""
-        if not condition.constant and (assigned_in(tree) or any(True for _ in calls_in(tree)) or _takes(tree)):
+        if not condition.constant and (assigned_in(tree) or any(True for _ in calls_in(tree)) or takes_token(tree)):
             with self.under(condition):
                 return self.value(tree)
         return self.value(tree)
@@ -285,7 +287,7 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
         if tree[0] == "index":
             base = self.target(tree[2])
             index = self.value(tree[3])
-            if isinstance(base, Slot) and index.value == 0:  # of a pointer to one number
+            if isinstance(base, Slot | tuple) and index.value == 0:  # of a pointer to one number
                 return base
             if isinstance(base, StreamView):
                 return StreamView(base.streams, (*base.prefix, index))
@@ -381,7 +383,7 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
 
     def _stream_sign(self, tree: Tree) -> KernelValue:
         _, place, sign, (stream, other) = tree
-        target = self.target(stream)
+        target = self.target(stream) if self._names_stream(stream) else None
         if not isinstance(target, StreamView):
             return self._binary(["binary", place, sign, stream, other, ["int", 32, True]])
         if sign == "<<":
@@ -393,8 +395,3 @@ def _indexed(tree: Tree) -> Tree:
     """A call of operator[] as the index that it is."""
     operands: Tree = tree[3]
     return ["index", tree[1], *operands]
-
-
-def _takes(tree: Tree) -> bool:
-    """Whether an expression reads a stream."""
-    return tree[0] == "method" or any(_takes(part) for part in tree if is_tree(part) and isinstance(part[0], str))

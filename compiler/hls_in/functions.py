@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.bindings import (
-    ArrayView,
     Binding,
     NameScope,
     Slot,
@@ -20,7 +19,6 @@ from penstock.compiler.hls_in.bindings import (
     unsupported,
     where,
 )
-from penstock.compiler.hls_in.directives import PragmaWalk
 from penstock.compiler.hls_in.expressions import FUNCTIONS, NOT_FINITE
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.leaving import Leaving
@@ -28,6 +26,7 @@ from penstock.compiler.hls_in.loops import NAMING, pragma
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.pragmas import Pragma
 from penstock.compiler.hls_in.records import Called, DataflowRegion, KernelTask, Pipeline, Region, Straight
+from penstock.compiler.hls_in.storage import KernelArray
 from penstock.compiler.hls_in.syntax import (
     Tree,
     all_calls_in,
@@ -40,11 +39,10 @@ from penstock.compiler.hls_in.syntax import (
     statements_of,
     unlabelled,
 )
+from penstock.compiler.hls_in.word_copies import COPIES, WordCopies
 
 ASSERTED = "__penstock_assert"
 """What the shipped assert.h calls."""
-COPIES = ("memcpy", "memset")
-"""Functions of the library that become loops."""
 
 
 class Abandon(Exception):
@@ -54,7 +52,7 @@ class Abandon(Exception):
         self.error = error
 
 
-class Functions(PragmaWalk):
+class Functions(WordCopies):
     assumed: list[KernelValue]
     functions: dict[str, Tree]
     calls: list[str]
@@ -62,6 +60,8 @@ class Functions(PragmaWalk):
     at_once: bool
     """Whether calls here are tasks of a dataflow region."""
     called_before: int
+    returned: KernelArray | None
+    """Where what the top returns goes, if anybody asks for it."""
     changes: dict[str, dict[str, Tree]]
     """What each function changes."""
 
@@ -87,7 +87,9 @@ class Functions(PragmaWalk):
         elif (asked := self.asked(block, "pipeline")) and "off" not in asked.options:
             items = [self._pipelined_function(function, asked, pragmas)]
         else:
-            items = self.region(lambda: (self.directives(pragmas), self.block(block, own_scope=False)))
+            items = self.region(
+                lambda: (self.directives(pragmas), self.block(block, own_scope=False), self._give_back(function))
+            )
         self.calls.pop()
         return items
 
@@ -120,6 +122,7 @@ class Functions(PragmaWalk):
         self.items = None
         self.directives(pragmas)
         self.block(function[6], own_scope=False)
+        self._give_back(function)
         self.memories.close()
         made = Pipeline(
             function[2],
@@ -130,16 +133,36 @@ class Functions(PragmaWalk):
             where(function[1]),
             function[1][1],
             flushes=asked.flushes,
+            returned=self.left.value,
         )
         self.graph, self.memories, self.items = graph, memories, items
         return made
 
+    def _give_back(self, function: Tree) -> None:
+        """What the top returns, written to where a host finds it."""
+        array, value = self.returned, self.left.value
+        if array is not None and value is not None and len(self.calls) == 1:
+            value = self.convert(value, array.kind, array.bits, array.signed)
+            self.memories.write(array, (self.graph.constant(0),), value, None, function[1][1])
+            self.touched.add(array)
+
     def _dataflow(self, name: str, block: Tree, pragmas: list[Pragma]) -> DataflowRegion:
-        tasks: list[KernelTask] = []
         items = self.items
+        around, self.at_once = self.at_once, True
+        tasks = self._tasks(block, pragmas)
+        self.items, self.at_once = items, around
+        seen: dict[str, int] = {}
+        for position, task in enumerate(tasks):
+            seen[task.name] = seen.get(task.name, 0) + 1
+            if seen[task.name] > 1:
+                tasks[position] = KernelTask(f"{task.name}_{seen[task.name] - 1}", task.body, task.where)
+        return DataflowRegion(name, tasks, where(block[1]))
+
+    def _tasks(self, block: Tree, pragmas: list[Pragma]) -> list[KernelTask]:
+        """What becomes of a region's statements: each is a task; those of a function that is to be inlined are, too."""
+        tasks: list[KernelTask] = []
         self.directives(pragmas)
         waiting = [p for p in pragmas if p.kind in NAMING]
-        around, self.at_once = self.at_once, True
         for statement in statements_of(block):
             while waiting and waiting[0].line < statement[1][1]:
                 with self.mistakes.noted():
@@ -149,6 +172,11 @@ class Functions(PragmaWalk):
                 if inner[0] in ("group", "return") or (inner[0] == "expression" and not list(calls_in(inner))):
                     self.items = []
                     self.statement(inner)
+                    continue
+                if (function := self._inlined_region(inner)) is not None:
+                    with self._entered(function, inner[2][3]), self._inside(function, inner[1]):
+                        self.at_once = True
+                        tasks += self._tasks(function[6], self.pragmas.of(function[6]))
                     continue
                 body = self.region(partial(self.statement, statement))
                 if not body:
@@ -161,62 +189,84 @@ class Functions(PragmaWalk):
                 if called and len(body) == 1 and isinstance(body[0], Called):
                     body = body[0].body
                 tasks.append(KernelTask(task, body, where(inner[1])))
-        self.items, self.at_once = items, around
-        seen: dict[str, int] = {}
-        for position, task in enumerate(tasks):
-            seen[task.name] = seen.get(task.name, 0) + 1
-            if seen[task.name] > 1:
-                tasks[position] = KernelTask(f"{task.name}_{seen[task.name] - 1}", task.body, task.where)
-        return DataflowRegion(name, tasks, where(block[1]))
+        return tasks
 
     def called(self, tree: Tree) -> KernelValue:
         _, place, name, arguments, _, _ = tree
         function = self.functions.get(name)
         if function is None:
             return self._library(tree)
+        with self._entered(function, arguments) as bindings:
+            if self._is_module(function):
+                for slot in bindings.values():
+                    if isinstance(slot, Slot) and slot.value is not None and slot.value.constant and slot.kind != "int":
+                        slot.value = replace(slot.value, given=True)
+                if not self.only_goes_on():
+                    self.beyond.append((where(place), f"the loops of {name!r} under a condition"))
+                    if not self.branches:
+                        self.says("loops under conditions are counted as if these always held")
+                self.settle()
+                self.loop_numbers |= number_loops(function[6])
+                self.path = None
+                body = self.function_body(function)
+                assert self.items is not None
+                self.items.append(Called(name, body, where(place)))
+            elif self.items is not None:  # no loops, or asked for: as if its statements stood here
+                with self._inside(function, place):
+                    self.directives(self.pragmas.of(function[6]))
+                    self.block(function[6], own_scope=False)
+            else:
+                self.function_body(function)
+            value = self.left.value
+        return value if value is not None else self.graph.constant(0)
+
+    @contextlib.contextmanager
+    def _entered(self, function: Tree, arguments: list[Tree]) -> Generator[dict[str, Binding]]:
+        """What names mean in a function that is called with these arguments."""
         bindings: dict[str, Binding] = {}
         for (parameter, parameter_type, _), argument in zip(function[3], arguments, strict=False):
             bindings[parameter] = self._passed(parameter, parameter_type, argument)
         for parameter, value in function[5]:  # of its template
             bindings.setdefault(parameter, Slot(parameter, "int", 32, value=self.graph.constant(value)))
-        scope, left, path = self.scope, self.left, self.path
+        before = self.scope, self.left, self.path, self.instance, self.at_once
         self.scope = NameScope(self._outermost(), bindings)
         self.left = Leaving()
-        instance, at_once = self.instance, self.at_once
-        if at_once:
+        if self.at_once:
             self.called_before += 1
-            self.instance, self.at_once = (*instance, self.called_before), False
-        stays = (
-            self.items is not None and self.has_loops(function) and not pragma(self.pragmas.of(function[6]), "inline")
-        )
-        if stays:
-            for slot in bindings.values():
-                if isinstance(slot, Slot) and slot.value is not None and slot.value.constant and slot.kind != "int":
-                    slot.value = replace(slot.value, given=True)
-            if not self.only_goes_on():
-                self.beyond.append((where(place), f"the loops of {name!r} under a condition"))
-                if not self.branches:
-                    self.says("loops under conditions are counted as if these always held")
-            self.settle()
+            self.instance, self.at_once = (*self.instance, self.called_before), False
+        try:
+            yield bindings
+        finally:
+            self.scope, self.left, self.path, self.instance, self.at_once = before
+
+    @contextlib.contextmanager
+    def _inside(self, function: Tree, place: list[Any]) -> Generator[None]:
+        """Where a function's statements stand in place of its call."""
+        self.calls.append(function[2])
+        try:
+            if self.calls.count(function[2]) > 1:
+                raise unsupported(place, f"recursion of {function[2]!r}", "write it as a loop")
             self.loop_numbers |= number_loops(function[6])
-            self.path = None
-            body = self.function_body(function)
-            assert self.items is not None
-            self.items.append(Called(name, body, where(place)))
-        elif self.items is not None:  # no loops, or asked for: as if its statements stood here
-            self.calls.append(name)
-            if self.calls.count(name) > 1:
-                raise unsupported(place, f"recursion of {name!r}", "write it as a loop")
-            self.loop_numbers |= number_loops(function[6])
-            self.directives(self.pragmas.of(function[6]))
-            self.block(function[6], own_scope=False)
+            yield
+        finally:
             self.calls.pop()
-        else:
-            self.function_body(function)
-        value = self.left.value
-        self.scope, self.left, self.path = scope, left, path
-        self.instance, self.at_once = instance, at_once
-        return value if value is not None else self.graph.constant(0)
+
+    def _is_module(self, function: Tree) -> bool:
+        """Whether a call of it here stays one, and is not its statements."""
+        return self.items is not None and self.has_loops(function) and not self._inlines(function)
+
+    def _inlines(self, function: Tree) -> bool:
+        """Whether a pragma asks for its statements in place of its calls."""
+        asked = pragma(self.pragmas.of(function[6]), "inline")
+        return asked is not None and "off" not in asked.options
+
+    def _inlined_region(self, statement: Tree) -> Tree | None:
+        """The function of a call whose loops are tasks of the region that it stands in."""
+        call = statement[2] if statement[0] == "expression" else None
+        function = self.functions.get(call[2]) if call is not None and call[0] == "call" else None
+        if function is None or not self.has_loops(function):
+            return None
+        return function if self._inlines(function) else None
 
     def changed_in(self, tree: Tree, heads: bool = True) -> dict[str, Tree]:
         """As `assigned_in`, and what functions change that a statement calls: they get it by reference."""
@@ -282,45 +332,6 @@ class Functions(PragmaWalk):
         return any(name in COPIES for name in called) or any(self.has_loops(other, depth + 1) for other in others)
 
     @abstractmethod
-    def loop_of(self, tree: Tree, label: str) -> None: ...
-
-    def _copied(self, place: list[Any], name: str, arguments: list[Tree]) -> KernelValue:
-        """memcpy and memset as the loops over words that they become."""
-        (into, first), value = self._from(arguments[0]), arguments[1]
-        size = self.value(arguments[2]).value
-        target = self.target(into)
-        if size is None or not isinstance(target, ArrayView) or len(target.prefix) + 1 != len(target.array.dims):
-            hint = "give a constant size and arrays of one dimension, or write a loop over the words"
-            raise unsupported(place, f"this {name}", hint)
-        counter, number = f"{name}_word", ["int", 32, True]
-        start: Tree = ["literal", place, 0, number]
-        words: Tree = ["literal", place, int(size) * 8 // max(8, target.array.bits), number]
-        step: Tree = ["name", place, counter]
-
-        def word(array: Tree, offset: Tree | None) -> Tree:
-            return ["index", place, array, step if offset is None else ["binary", place, "+", offset, step, number]]
-
-        if name == "memcpy":
-            value = word(*self._from(arguments[1]))
-        body: Tree = ["expression", place, ["binary", place, "=", word(into, first), value, number]]
-        head: Tree = ["group", place, [["declare", place, counter, number, start, False, False]]]
-        condition: Tree = ["binary", place, "<", step, words, number]
-        self.loop_of(["for", place, head, condition, ["unary", place, "++", step, number], body, place[1]], name)
-        return self.graph.constant(0)
-
-    def _from(self, tree: Tree) -> tuple[Tree, Tree | None]:
-        """An array, and from which word of it on."""
-        while tree[0] == "cast":
-            tree = tree[3]
-        if tree[0] == "binary" and tree[2] == "+":
-            array, first = self._from(tree[3])
-            both = tree[4] if first is None else ["binary", tree[1], "+", first, tree[4], ["int", 32, True]]
-            return array, both
-        if tree[0] == "unary" and tree[2] == "&" and tree[3][0] == "index":
-            return tree[3][2], tree[3][3]
-        return tree, None
-
-    @abstractmethod
     def only_goes_on(self) -> bool:
         """Whether nothing but loops around that go on is a condition here."""
         ...
@@ -338,7 +349,7 @@ class Functions(PragmaWalk):
     def _library(self, tree: Tree) -> KernelValue:
         _, place, name, arguments, _, type_ = tree
         if name in COPIES and len(arguments) == 3:
-            return self._copied(place, name, arguments)
+            return self.copied(place, name, arguments)
         base = name[:-1] if name.endswith("f") and name[:-1] in (*FUNCTIONS, "fmax", "fmin") else name
         if name == ASSERTED and len(arguments) == 1:
             self._assume(arguments[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.storage import KernelStream
 
 
 def ordered(nodes: list[KernelValue]) -> list[KernelValue]:
@@ -43,4 +44,17 @@ def users_of(
     for node in nodes:
         for other in needed(node):
             found.setdefault(other, []).append(node)
+    return found
+
+
+TokensOf = dict[tuple[KernelStream | None, str, tuple[int, ...]], list[KernelValue]]
+
+
+def tokens_of(nodes: Iterable[KernelValue]) -> TokensOf:
+    """The tokens that an iteration takes from each stream and puts into it, in order."""
+    found: TokensOf = {}
+    for node in nodes:
+        if node.op in ("take", "put"):
+            lane = tuple(int(arg.value or 0) for arg in (node.args[1:] if node.op == "put" else node.args))
+            found.setdefault((node.streams, node.op, lane), []).append(node)
     return found

@@ -65,6 +65,8 @@ class StatementReader(MethodReader):
             return ["continue" if kind == CursorKind.CONTINUE_STMT else "break", self.place(cursor)]
         if kind == CursorKind.NULL_STMT:
             return ["group", self.place(cursor), []]
+        if kind.is_expression() and cursor.type.get_canonical().spelling == "std::ostream":
+            return ["group", self.place(cursor), []]  # what a test would print is no hardware
         if kind.is_expression():
             return ["expression", self.place(cursor), self.expression(cursor)]
         return self.bad(cursor, kind.name.lower().removesuffix("_stmt") + " statement")

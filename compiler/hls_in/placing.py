@@ -12,11 +12,12 @@ from collections import Counter as Count
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 from penstock.compiler.hls_in.banks import Bank, bank_of, word_of
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.graph import KernelValue
-from penstock.compiler.hls_in.ordering import users_of
+from penstock.compiler.hls_in.ordering import tokens_of, users_of
 from penstock.compiler.hls_in.storage import KernelArray
 from penstock.compiler.schedule.timing import Moment
 
@@ -55,6 +56,8 @@ class Placer:
         default_factory=dict[tuple[KernelValue, KernelValue], int]
     )
     """By how many cycles a value may come after the first of a ring, since a later one takes it in."""
+    _in_turn: set[tuple[KernelValue, KernelValue]] = field(default_factory=set[tuple[KernelValue, KernelValue]])
+    """Tokens of a stream that pass one after the other."""
     _kept: set[KernelValue] = field(default_factory=set[KernelValue])
     """Operators of rings that have begun: their places are taken already."""
     _ports: Count[tuple[KernelArray, Bank, int]] = field(default_factory=Count[tuple[KernelArray, Bank, int]])
@@ -70,6 +73,9 @@ class Placer:
     def place(self) -> None:
         known = set(self.nodes)
         needed = {node: [other for other in self.needs(node) if other in known] for node in self.nodes}
+        self._in_turn = {pair for met in tokens_of(self.nodes).values() for pair in pairwise(met)}
+        for earlier, later in self._in_turn:
+            needed[later].append(earlier)
         users: dict[KernelValue, list[KernelValue]] = {node: [] for node in self.nodes}
         for node, others in needed.items():
             for other in set(others):
@@ -146,6 +152,8 @@ class Placer:
         return found
 
     def _after(self, node: KernelValue, user: KernelValue, ready: dict[KernelValue, Moment]) -> Moment:
+        if (node, user) in self._in_turn:
+            return self.starts[node] + 1, 0.0
         if (node, user) in self._early:
             return ready[node][0] - self._early[node, user], ready[node][1]
         if (node, user) in self.cyclic and node in self.fabric:

@@ -23,9 +23,9 @@ _WRITER = re.compile(
 KNOWN = frozenset(
     {
         "aggregate", "alias", "allocation", "array_map", "array_partition", "array_reshape", "bind_op", "bind_storage",
-        "dataflow", "dependence", "disaggregate", "expression_balance", "function_instantiate", "inline", "interface",
-        "latency", "loop_flatten", "loop_merge", "loop_tripcount", "occurrence", "performance", "pipeline", "protocol",
-        "reset", "resource", "shared", "stable", "stream", "top", "unroll",
+        "data_pack", "dataflow", "dependence", "disaggregate", "expression_balance", "function_instantiate", "inline",
+        "interface", "latency", "loop_flatten", "loop_merge", "loop_tripcount", "occurrence", "performance", "pipeline",
+        "protocol", "reset", "resource", "shared", "stable", "stream", "top", "unroll",
     }
 )  # fmt: skip
 _STYLES = ("stp", "flp", "frp")

@@ -75,6 +75,8 @@ class Pipeline:
     """As `KernelArray.apart`, where a pragma in the nest says so."""
     spans: dict[Counter, TurnSpan] = field(default_factory=dict[Counter, TurnSpan])
     """Of loops that do not go round equally often each time."""
+    returned: KernelValue | None = None
+    """Of a function that is one pipeline."""
 
     @property
     def iterations(self) -> int:

@@ -55,6 +55,8 @@ class KernelArray:
     """One word that is named as a variable is."""
     blocks: int = 0
     """Of an hls::stream_of_blocks: how many of such arrays lie between its two tasks."""
+    returned: bool = False
+    """What the top returns, for those who ask for values: a host sees it as one more argument."""
     external: bool = False
     """An argument behind an m_axi interface."""
     shared: bool = False

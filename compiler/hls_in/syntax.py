@@ -109,6 +109,11 @@ def _target_name(tree: Tree, found: dict[str, Tree]) -> None:
         found.setdefault(tree[2], tree[1])
 
 
+def takes_token(tree: Tree) -> bool:
+    """Whether an expression reads a stream."""
+    return tree[0] == "method" or any(takes_token(part) for part in tree if is_tree(part) and isinstance(part[0], str))
+
+
 def indexed_in(tree: Tree) -> Iterator[tuple[str, Tree]]:
     """Names of arrays that a statement indexes, with each index."""
     if len(tree) == 4 and (tree[0] == "index" or (tree[0] == "operator" and tree[2] == "[]" and len(tree[3]) == 2)):

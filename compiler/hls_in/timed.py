@@ -262,8 +262,9 @@ class RegionTiming:
         for task in tasks:
             phases: list[Phase] = []
             for item in runs[task.name]:
-                accesses = tuple(accesses_of(item, groups)) if isinstance(item, (Pipeline, Straight)) else ()
                 if isinstance(item, (Pipeline, Straight)):
+                    found = self.scheduled(item, task.name)
+                    accesses = tuple(accesses_of(item, groups, found.starts, found.depth))
                     phases.append(self.phase(item, task.name, accesses))
                 else:
                     phases.append(Phase((1,), 1, self._cycles(item, task.name), name=getattr(item, "name", "")))

@@ -147,7 +147,9 @@ class KernelWriter(KernelParts):
             self.results[what] = self.insert(f"{name}__out", kind, "output")
         dtype = numpy_dtype(element)
         scalar = not isinstance(what, KernelArray)
-        return KernelArgument(name, shape, dtype.name, scalar, written, bits_kept(what, dtype.name), what.signed)
+        returned = isinstance(what, KernelArray) and what.returned
+        bits = bits_kept(what, dtype.name)
+        return KernelArgument(name, shape, dtype.name, scalar, written, bits, what.signed, returned=returned)
 
     def insert(self, name: str, kind: Attribute, use: str) -> SSAValue:
         argument = self.block.insert_arg(kind, len(self.block.args))

@@ -51,9 +51,9 @@ template <class penstock_s> struct Token;
 template <template <class, int> class penstock_s, class penstock_t, int penstock_d>
 struct Token<penstock_s<penstock_t, penstock_d>> { typedef penstock_t type; };
 template <class penstock_r, class... penstock_a, std::size_t... penstock_i>
-void call(penstock_r (*kernel)(penstock_a...), void **given, std::index_sequence<penstock_i...>) {
+penstock_r call(penstock_r (*kernel)(penstock_a...), void **given, std::index_sequence<penstock_i...>) {
     static_assert(sizeof...(penstock_a) == sizeof...(penstock_i), "so many arguments");
-    kernel(Argument<penstock_a>::of(given[penstock_i])...);
+    return kernel(Argument<penstock_a>::of(given[penstock_i])...);
 }
 } // namespace penstock_driver
 
@@ -68,9 +68,9 @@ int main(int argc, char **argv) {
         held[i] = std::malloc(sizes[i] + 1);
         if (!held[i] || std::fread(held[i], 1, sizes[i], in) != sizes[i]) return 3;
     }
-$fill    void *given[] = {$given};
-    penstock_driver::call($top, given, std::make_index_sequence<sizeof(given) / sizeof(given[0])>());
-$drain    for (std::size_t i = 0; i < count; ++i)
+$fill    void *given[] = {${given}nullptr};
+    ${result}penstock_driver::call($top, given, std::make_index_sequence<sizeof(given) / sizeof(given[0]) - 1>());
+$keep$drain    for (std::size_t i = 0; i < count; ++i)
         if (std::fwrite(held[i], 1, sizes[i], out) != sizes[i]) return 4;
     return std::fclose(out);
 }
@@ -122,12 +122,15 @@ def build_program(
     folder.mkdir(parents=True, exist_ok=True)
     names = [a.name for a in arguments]
     sizes = [int(np.prod(a.shape)) * np.dtype(a.dtype).itemsize for a in arguments]
+    back = next((at for at, a in enumerate(arguments) if a.returned and a.name not in order), None)
     sent = {a.part.of for a in arguments if a.part is not None} if streams else set[str]()
     values = {
         "include": include, "top": top, "sizes": ", ".join(map(str, sizes)),
-        "given": ", ".join(
-            f"stream_{at}" if name in sent else f"held[{names.index(name)}]" for at, name in enumerate(order)
+        "given": "".join(
+            f"stream_{at}, " if name in sent else f"held[{names.index(name)}], " for at, name in enumerate(order)
         ),
+        "result": "const auto result = " if back is not None else "",
+        "keep": f"    std::memcpy(held[{back}], &result, sizes[{back}]);\n" if back is not None else "",
         "fill": "".join(_filled(at, top, name, arguments) for at, name in enumerate(order) if name in sent),
         "drain": "".join(_drained(at, name, arguments) for at, name in enumerate(order) if name in sent),
     }  # fmt: skip

@@ -125,16 +125,16 @@ def check_values(
 def kernel_nests(path: Path, top: str, most: int, *, apart: bool = False) -> tuple[KernelNests, bool]:
     """A kernel's nests as its pragmas ask for them; with more than `most` operations, or where they are none as they
     ask for them, loops stay loops if they can."""
-    kernel = read_kernel(path, top)
+    kernel = read_kernel(path, top, values=True)
     if sum(len(piece.graph.nodes) for piece in graphs(kernel.body)) > most:
         with contextlib.suppress(PenstockError):
-            return nests_of_kernel(read_kernel(path, top, rolled=True), apart=apart), True
+            return nests_of_kernel(read_kernel(path, top, rolled=True, values=True), apart=apart), True
     try:
         return nests_of_kernel(kernel, apart=apart), False
     except PenstockError:
         rolled = None
         with contextlib.suppress(PenstockError):
-            rolled = read_kernel(path, top, rolled=True)
+            rolled = read_kernel(path, top, rolled=True, values=True)
             return nests_of_kernel(rolled, apart=apart), True
         if rolled is not None and kernel.beyond and not rolled.beyond:
             nests_of_kernel(rolled, apart=apart)  # the reason that is left where loops' ends are none
@@ -198,7 +198,7 @@ def source_program(
 ) -> KernelProgram:
     return build_program(
         folder, str(path.resolve()), f"::{top}", arguments, ToolRunner(),
-        order=list(dict.fromkeys(a.part.of if a.part is not None else a.name for a in arguments)),
+        order=list(dict.fromkeys(a.part.of if a.part is not None else a.name for a in arguments if not a.returned)),
         headers=(HEADERS, emitted_headers()), where=path.name, flags=flags, streams=True,
     )  # fmt: skip
 

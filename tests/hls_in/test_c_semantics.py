@@ -206,13 +206,6 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, body: str, says: str) -> No
     assert refused.value.hint
 
 
-def test_what_the_top_returns_is_not_taken_for_compared(tmp_path: Path) -> None:
-    path = tmp_path / "k.cpp"
-    path.write_text("int top(const int a[8]) { int s = 0; for (int i = 0; i < 8; i++) s += a[i]; return s; }")
-    with pytest.raises(PenstockError, match="the number that the top returns"):
-        check_values(path, "top")
-
-
 def test_cycles_are_those_of_a_run_that_is_not_left_at_its_start(tmp_path: Path) -> None:
     path = tmp_path / "k.cpp"
     path.write_text(

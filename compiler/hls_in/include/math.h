@@ -5,6 +5,19 @@
 #define HUGE_VALF __builtin_inff()
 #define HUGE_VAL __builtin_inf()
 #define NAN __builtin_nanf("")
+#define M_E 2.71828182845904523536
+#define M_LOG2E 1.44269504088896340736
+#define M_LOG10E 0.43429448190325182765
+#define M_LN2 0.69314718055994530942
+#define M_LN10 2.30258509299404568402
+#define M_PI 3.14159265358979323846
+#define M_PI_2 1.57079632679489661923
+#define M_PI_4 0.78539816339744830962
+#define M_1_PI 0.31830988618379067154
+#define M_2_PI 0.63661977236758134308
+#define M_2_SQRTPI 1.12837916709551257390
+#define M_SQRT2 1.41421356237309504880
+#define M_SQRT1_2 0.70710678118654752440
 #define PENSTOCK_UNARY(NAME) double NAME(double); float NAME(float); float NAME##f(float);
 #define PENSTOCK_BINARY(NAME) double NAME(double, double); float NAME(float, float); float NAME##f(float, float);
 namespace hls {

@@ -96,7 +96,7 @@ def _fields(values: Array) -> Iterator[Array]:
 def arguments_of(path: Path, top: str) -> Iterator[KernelArgument]:
     """The top's arguments as a host gives them; all are compared. A struct's fields are one argument, of a stream each
     number of its tokens is one."""
-    kernel = read_kernel(path, top)
+    kernel = read_kernel(path, top, values=True)
     tokens = tokens_met(kernel.body)
     for name, group in groupby(kernel.arguments, lambda one: one[0].split(".")[0]):
         members = list(group)
@@ -145,7 +145,9 @@ def _argument(path: Path, name: str, what: KernelArray | KernelStream | KernelVa
     if kind is None:
         raise _unheld(path, f"the type of {name!r}, {what.kind} of {what.bits} bits,")
     is_array = isinstance(what, KernelArray)
-    return KernelArgument(name, what.dims if is_array else (1,), kind, not is_array, is_array, bits, what.signed)
+    returned = isinstance(what, KernelArray) and what.returned
+    shape = what.dims if is_array else (1,)
+    return KernelArgument(name, shape, kind, not is_array, is_array, bits, what.signed, returned=returned)
 
 
 def _unheld(path: Path, what: str) -> PenstockError:
