@@ -255,6 +255,8 @@ class Elaborator(Nests):
                 self.loop_of(tree, label)
             case "leaves":
                 self._leaves(tree)
+            case "union":
+                self.beyond.append((where(tree[1]), f"the union {tree[2]!r}, whose fields lie in one place"))
             case "bad":
                 raise unsupported(
                     tree[1], f"a {tree[2]}", INSTEAD.get(tree[2], "write it with for, if and assignments")

@@ -235,7 +235,7 @@ class ValueGraph:
             return yes if condition.value else no
         if yes is no:
             return yes
-        kind, bits = (yes.kind, max(_bits(yes), _bits(no)))
+        kind, bits = yes.kind if yes.kind != "bool" else no.kind, max(_bits(yes), _bits(no))
         one, other = _has_sign(yes), _has_sign(no)
         signed = one if one is other or no.constant else other if yes.constant else True
         bits += kind == "int" and signed and not (one and other) and not (yes.constant or no.constant)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from penstock.compiler.hls_in.parse_records import ClangCursor, RecordReader, chain, field_of
-from penstock.compiler.hls_in.parse_refs import Path, Ref, SyntaxList, replaced
+from penstock.compiler.hls_in.parse_records import ClangCursor, RecordReader
+from penstock.compiler.hls_in.parse_refs import Path, Ref, SyntaxList, chain, field_of, replaced
 
 cindex: Any = import_module("clang.cindex")
 CursorKind: Any = cindex.CursorKind

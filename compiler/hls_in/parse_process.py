@@ -15,6 +15,7 @@ from ctypes import c_double, c_int, c_longlong
 from importlib import import_module
 from typing import Any
 
+from penstock.compiler.hls_in.parse_fields import default_values
 from penstock.compiler.hls_in.parse_integers import IntegerReader, is_one_bit, lowest_bit
 from penstock.compiler.hls_in.parse_records import ClangCursor, stream_of
 from penstock.compiler.hls_in.parse_refs import SyntaxList
@@ -138,18 +139,19 @@ class SyntaxReader(IntegerReader):
         body = next((child for child in children if child.kind == CursorKind.COMPOUND_STMT), None)
         read = self.statement(body) if body is not None else None
         if read is not None and cursor.kind == CursorKind.CONSTRUCTOR:
-            read[3] = [*self.first_values(children), *read[3]]
+            read[3] = [*self.first_values(cursor, children), *read[3]]
         return ["function", place, name, parameters, self.type(cursor.result_type), given_constants(cursor), read]
 
-    def first_values(self, children: list[ClangCursor]) -> list[SyntaxList]:
-        """What a constructor sets its fields to before its body."""
+    def first_values(self, cursor: ClangCursor, children: list[ClangCursor]) -> list[SyntaxList]:
+        """What a constructor sets its fields to before its body: what these say themselves, where it says no more."""
+        set_here = {f".{one.spelling}": value for one, value in itertools.pairwise(children)
+                    if one.kind == CursorKind.MEMBER_REF}  # fmt: skip
         found: list[SyntaxList] = []
-        for field, value in itertools.pairwise(children):
-            if field.kind == CursorKind.MEMBER_REF:
-                place = self.place(value)
-                target = ["name", place, f"this.{field.spelling}"]
-                pair = ["binary", place, "=", target, self.expression(value), ["int", 32, True]]
-                found.append(["expression", place, pair])
+        for field, value in {**dict(default_values(cursor.semantic_parent.type)), **set_here}.items():
+            place = self.place(value)
+            target = ["name", place, f"this{field}"]
+            pair = ["binary", place, "=", target, self.expression(value), ["int", 32, True]]
+            found.append(["expression", place, pair])
         return found
 
     def record(self, cursor: ClangCursor) -> SyntaxList:

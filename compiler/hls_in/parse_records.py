@@ -13,7 +13,8 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
-from penstock.compiler.hls_in.parse_refs import Path, Ref, SyntaxList
+from penstock.compiler.hls_in.parse_fields import default_values, has_body, has_union
+from penstock.compiler.hls_in.parse_refs import Path, Ref, SyntaxList, chain, field_of
 from penstock.compiler.hls_in.parse_templates import template_of
 
 cindex: Any = import_module("clang.cindex")
@@ -184,7 +185,10 @@ class RecordReader(ABC):
             return Ref("this")
         if kind == CursorKind.MEMBER_REF_EXPR:
             base = self.ref(children[0]) if children else Ref("this")
-            return Ref(f"{base.name}.{cursor.spelling}", base.indices) if base is not None else None
+            if base is None:
+                return None
+            first = self.first_of(children[0]) if children and base.name != "this" else ()
+            return Ref(f"{base.name}.{cursor.spelling}", (*base.indices, *first))
         if kind == CursorKind.ARRAY_SUBSCRIPT_EXPR:
             base = self.ref(children[0])
             return Ref(base.name, (*base.indices, self.expression(children[1]))) if base is not None else None
@@ -201,6 +205,13 @@ class RecordReader(ABC):
             found = self.ref(base)
             return Ref(found.name, (*found.indices, self.expression(index))) if found is not None else None
         return None
+
+    def first_of(self, pointer: ClangCursor) -> tuple[SyntaxList, ...]:
+        """How `p->x` chooses among the words of a field: the first, unless the pointer is of one struct with arrays."""
+        leaves = self.leaves(pointer.type) if pointer.type.get_canonical().kind == TypeKind.POINTER else None
+        if leaves is None or any(type_[0] != "pointer" for _, type_ in leaves):
+            return ()
+        return (["literal", self.place(pointer), 0, ["int", 32, True]],)
 
     def numbers(self, cursor: ClangCursor, wanted: list[Path]) -> dict[Path, SyntaxList] | None:
         """Each number of an expression of a struct. None where it gives no values, as a default constructor does."""
@@ -282,9 +293,13 @@ class RecordReader(ABC):
         wanted = self.paths(type_)
         if wanted is None and type_.get_canonical().kind == TypeKind.CONSTANTARRAY and inits:
             return [self._table(cursor, name, leaves, suffix, t, inits[-1], static, constant) for suffix, t in leaves]
+        values = self.numbers(inits[-1], wanted) if inits and wanted is not None else None
+        first = {suffix: self.expression(value) for suffix, value in default_values(type_)} if values is None else {}
         made = [
-            ["group", place, [["declare", place, name + suffix, t, None, static, constant]]] for suffix, t in leaves
+            ["group", place, [["declare", place, name + suffix, t, first.get(suffix), static, constant]]]
+            for suffix, t in leaves
         ]
+        made += [["union", place, name]] if has_union(type_) else []
         if type_.get_canonical().kind in (TypeKind.LVALUEREFERENCE, TypeKind.RVALUEREFERENCE) and inits:
             given = self.ref(inits[-1])
             if given is not None:
@@ -292,7 +307,6 @@ class RecordReader(ABC):
                     ["group", place, [["declare", place, name + s, t, field_of(place, given, s), static, constant]]]
                     for s, t in leaves
                 ]
-        values = self.numbers(inits[-1], wanted) if inits and wanted is not None else None
         if values is not None:
             made += [["expression", place, self._set(place, Ref(name), path, values[path])] for path in wanted or []]
         return made
@@ -344,14 +358,6 @@ class RecordReader(ABC):
         return chain([self._set(place, target, path, reads[path]) for path in wanted])
 
 
-def chain(trees: list[SyntaxList]) -> SyntaxList:
-    """Expressions one after the other."""
-    whole = trees[0]
-    for tree in trees[1:]:
-        whole = ["binary", tree[1], ",", whole, tree, ["int", 32, True]]
-    return whole
-
-
 def bare(cursor: ClangCursor) -> ClangCursor:
     """An expression without what only changes its type or copies it."""
     while True:
@@ -371,20 +377,6 @@ def bare(cursor: ClangCursor) -> ClangCursor:
         if not (wrapped or copied) or len(inner) != 1:
             return cursor
         cursor = inner[0]
-
-
-def has_body(target: ClangCursor) -> bool:
-    found = target.get_definition()
-    if found is None or not any(child.kind == CursorKind.COMPOUND_STMT for child in found.get_children()):
-        return False
-    # what the compiler makes itself has a body, and stands in no text
-    if target.kind == CursorKind.CXX_METHOD and target.is_default_method():
-        return False
-    return target.kind != CursorKind.CONSTRUCTOR or any(c == target for c in target.semantic_parent.get_children())
-
-
-def field_of(place: list[Any], given: Ref, suffix: str) -> SyntaxList:
-    return Ref(given.name + suffix, given.indices).tree(place, ())
 
 
 def stream_of(stream: Any, token: SyntaxList) -> SyntaxList:

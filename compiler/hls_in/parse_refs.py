@@ -30,3 +30,16 @@ def replaced(tree: SyntaxList, values: dict[str, SyntaxList]) -> SyntaxList:
     if len(tree) == 3 and tree[0] == "name":
         return values.get(tree[2], tree)
     return [replaced(part, values) if is_tree(part) else part for part in tree]
+
+
+def field_of(place: list[Any], given: Ref, suffix: str) -> SyntaxList:
+    """What is written behind a struct's name chooses it: ".x"."""
+    return Ref(given.name + suffix, given.indices).tree(place, ())
+
+
+def chain(trees: list[SyntaxList]) -> SyntaxList:
+    """Expressions one after the other."""
+    whole = trees[0]
+    for tree in trees[1:]:
+        whole = ["binary", tree[1], ",", whole, tree, ["int", 32, True]]
+    return whole

@@ -67,9 +67,23 @@ class StatementReader(MethodReader):
             return ["group", self.place(cursor), []]
         if kind.is_expression() and cursor.type.get_canonical().spelling == "std::ostream":
             return ["group", self.place(cursor), []]  # what a test would print is no hardware
+        if kind == CursorKind.CALL_EXPR and cursor.spelling == "swap" and not self.written(cursor.referenced):
+            return self.swapped(cursor, list(cursor.get_arguments()))
         if kind.is_expression():
             return ["expression", self.place(cursor), self.expression(cursor)]
         return self.bad(cursor, kind.name.lower().removesuffix("_stmt") + " statement")
+
+    def swapped(self, cursor: ClangCursor, pair: list[ClangCursor]) -> SyntaxList:
+        """std::swap: one number kept, the other put in its place."""
+        if len(pair) != 2 or self.leaves(pair[0].type) is not None:
+            return self.bad(cursor, "swap of what are no numbers")
+        place, name, type_ = self.place(cursor), self.fresh_name(), self.type(pair[0].type)
+        one, other = map(self.expression, pair)
+        self.pending.append(["group", place, [["declare", place, name, type_, one, False, False]]])
+        number = ["int", 32, True]
+        moved = ["binary", place, "=", one, other, number]
+        kept = ["binary", place, "=", other, ["name", place, name], number]
+        return ["expression", place, ["binary", place, ",", moved, kept, number]]
 
     def whole_loop(self, made: tuple[SyntaxList, list[SyntaxList]]) -> SyntaxList:
         """A loop behind what has to stand before it."""

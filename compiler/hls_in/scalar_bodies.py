@@ -141,9 +141,9 @@ def _divisor(block: Block, node: KernelValue, divisor: SSAValue) -> SSAValue:
 def _compared(block: Block, node: KernelValue, left: Signed, right: Signed) -> SSAValue:
     """Integers with and without signs are compared as what they are: C++'s own conversions came before."""
     wide: Attribute = max((left[0].type, right[0].type), key=_rank)
-    signed = left[1] or right[1]
     name = PREDICATES[node.comparison]
     bits = integer_width(wide)
+    signed = bits != 1 and (left[1] or right[1])  # a single bit is 0 or 1
     if bits is not None and bits > 1:
         room = signed and any(not s and value.type == wide for value, s in (left, right))
         wide = IntegerType(bits + room)

@@ -6,7 +6,7 @@ import contextlib
 import json
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -28,6 +28,7 @@ from penstock.compiler.transforms.generate_directives import GenerateDirectives
 from penstock.profiling.kernels.lengths import Lengths
 from penstock.profiling.kernels.open_route import run_open_route
 from penstock.profiling.kernels.program import KernelProgram, build_program
+from penstock.profiling.kernels.structs import FieldProgram, joined
 from penstock.profiling.tool_runner import ToolRunner
 
 HEADERS = Path(__file__).parent / "include"
@@ -104,11 +105,13 @@ def check_values(
             {one.name: _in_bits(one, memories[one.name], signed=True) for one in nests.arguments} for memories in drawn
         ]
         started = time.process_time()
-        found = [_interpreted(nests, memories, path.name) for memories in signed]
+        with _typed(path.name):
+            found = [_interpreted(nests, memories, path.name) for memories in signed]
         levels.append(_compared("interpreter", nests, expected, found, started))
         started = time.process_time()
         folder = out if out is not None else work / "emitted"
-        emit_kernel(nests, path.name, clock_mhz, folder)
+        with _typed(path.name):
+            emit_kernel(nests, path.name, clock_mhz, folder)
         emitted = emitted_program(nests, folder, work / "emitted-run")
         found = [emitted.run(memories) for memories in signed]
         levels.append(_compared("emitted C++", nests, expected, found, started))
@@ -120,6 +123,20 @@ def check_values(
         compared = _compared("SystemVerilog", nests, expected[:1], [run.outputs], started)
         levels.append(replace(compared, cycles=run.cycles, simulated_cycles=run.simulated_cycles))
     return ValueCheck(path.name, top, seed, tuple(levels), rolled)
+
+
+@contextlib.contextmanager
+def _typed(name: str) -> Generator[None]:
+    """What there is no type for between a kernel's operations is said of the source, which alone somebody wrote."""
+    try:
+        yield
+    except PenstockError as error:
+        if error.code != "unsupported-dtype":
+            raise
+        raise PenstockError(
+            code="no-nests", what=f"{error.what} between its operations", where=f"{name}:1:1", limit=error.limit,
+            hint="compute in narrower types, or analyse it for its cycles alone",
+        ) from error  # fmt: skip
 
 
 def kernel_nests(path: Path, top: str, most: int, *, apart: bool = False) -> tuple[KernelNests, bool]:
@@ -195,19 +212,21 @@ def _in_bits(one: KernelArgument, values: Array, *, signed: bool) -> Array:
 
 def source_program(
     path: Path, top: str, arguments: tuple[KernelArgument, ...], folder: Path, flags: Sequence[str] = ()
-) -> KernelProgram:
-    return build_program(
-        folder, str(path.resolve()), f"::{top}", arguments, ToolRunner(),
-        order=list(dict.fromkeys(a.part.of if a.part is not None else a.name for a in arguments if not a.returned)),
+) -> FieldProgram:
+    taken = list(joined(arguments, path.name))
+    program = build_program(
+        folder, str(path.resolve()), f"::{top}", [one for one, _ in taken], ToolRunner(),
+        order=list(dict.fromkeys(a.part.of if a.part is not None else a.name for a, _ in taken if not a.returned)),
         headers=(HEADERS, emitted_headers()), where=path.name, flags=flags, streams=True,
     )  # fmt: skip
+    return FieldProgram(program, {one.name: tuple(fields) for one, fields in taken if fields})
 
 
 def uses_unwritten(
     path: Path, top: str, arguments: tuple[KernelArgument, ...], given: Mapping[str, Array], folder: Path
 ) -> bool:
     """Whether a source's results depend on what lies in its variables before it writes them."""
-    programs: list[KernelProgram] = []
+    programs: list[FieldProgram] = []
     for filled in ("zero", "pattern"):
         try:
             flags = (f"-ftrivial-auto-var-init={filled}",)

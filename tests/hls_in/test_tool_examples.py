@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.records import Called, DataflowRegion, Pipeline, graphs
@@ -204,3 +205,109 @@ void top(const ap_uint<64> in[16], pixel_t out[16], float turn[16]) {
 }""",
     )
     assert [found.ii for found in timed(path).schedules.values()] == [1]
+
+
+BEGUN = """
+struct Inner { short low = 2; short high; };
+struct Sum {
+  int v = 5;
+  Inner in;
+  Sum() = default;
+  void add(int x) { v += x * in.low; }
+};
+struct Counted {
+  int step = 3, at;
+  Counted(int from) : at(from) {}
+  int next() { at += step; return at; }
+};
+void top(const int a[8], int out[2]) {
+  Sum sum;
+  Counted counted(10);
+  static Sum kept;
+  for (int i = 0; i < 8; i++) { sum.add(a[i]); out[1] = counted.next(); }
+  kept.add(a[0]);
+  out[0] = sum.v + kept.v;
+}
+"""
+
+
+def test_fields_begin_with_what_their_struct_says(tmp_path: Path) -> None:
+    check = check_values(written(tmp_path, BEGUN), "top")
+    assert check.equal, check.levels
+
+
+def test_values_of_a_kernel_with_a_union_are_not_claimed(tmp_path: Path) -> None:
+    """Its fields are read as variables, and what one is told another is."""
+    path = written(
+        tmp_path,
+        """union Bits { float f; unsigned u; };
+void top(const float a[4], unsigned b[4]) {
+  for (int i = 0; i < 4; i++) { Bits bits; bits.f = a[i]; b[i] = bits.u; }
+}""",
+    )
+    assert timed(path).schedules
+    with pytest.raises(PenstockError, match="the union 'bits', whose fields lie in one place"):
+        check_values(path, "top")
+
+
+@pytest.mark.parametrize("chosen", ["b[i] > s", "(b[i] > 0 ? b[i] > s : b[i] < s)", "true"])
+def test_a_choice_between_a_comparison_and_a_number_is_a_number(tmp_path: Path, chosen: str) -> None:
+    path = written(
+        tmp_path,
+        f"""void top(const short b[8], signed char s, long o[16]) {{
+  for (int i = 0; i < 8; i++) {{
+    o[i] = (b[i] > 0 ? (int)({chosen}) : -(int)s) >> 1;
+    o[8 + i] = b[i] > 0 ? -(int)s : (int)({chosen});
+  }}
+}}""",
+    )
+    assert check_values(path, "top", sets=2).equal
+
+
+@pytest.mark.parametrize("sign", [">", ">=", "<", "<=", "==", "!="])
+def test_truths_are_compared_as_0_and_1(tmp_path: Path, sign: str) -> None:
+    path = written(tmp_path, f"""void top(const int a[8], const int b[8], int o[8]) {{
+  for (int i = 0; i < 8; i++) o[i] = (a[i] & (b[i] > 2)) {sign} (b[i] < 3);
+}}""")
+    assert check_values(path, "top", sets=2).equal
+
+
+STRUCTS = """
+struct Sample { float re; double weight; unsigned char tag; };
+typedef struct { int x, y; } Point;
+void top(const Sample in[9], Point at[4], Point *moved, float out[9]) {
+  for (int i = 0; i < 9; i++) out[i] = in[i].re * (float)in[i].weight + in[i].tag;
+  for (int i = 0; i < 4; i++) { at[i].x += i; at[i].y = -at[i].x; }
+  moved->x = at[3].y;
+  moved->y = 7;
+}
+"""
+
+
+def test_structs_that_a_host_gives_are_compared_field_by_field(tmp_path: Path) -> None:
+    check = check_values(written(tmp_path, STRUCTS), "top", sets=2)
+    assert check.equal, check.levels
+    assert [level.compared for level in check.levels] == [2 * (4 + 4 + 2 + 9)] * 2
+
+
+def test_a_struct_that_no_array_a_field_is_says_so(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        """struct In { int a; }; struct Out { In in; int b; };
+void top(Out o[4]) { for (int i = 0; i < 4; i++) { o[i].b = o[i].in.a + 1; } }""",
+    )
+    with pytest.raises(PenstockError, match="the struct 'o' as an argument"):
+        check_values(path, "top")
+
+
+def test_numbers_are_swapped(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        """#include <algorithm>
+void top(int a[16]) {
+  for (int r = 0; r < 16; r++)
+    for (int j = 0; j < 15; j++)
+      if (a[j] > a[j + 1]) std::swap(a[j], a[j + 1]);
+}""",
+    )
+    assert check_values(path, "top").equal

@@ -20,6 +20,7 @@ from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.records import ReadKernel, graphs
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.profiling.kernels.lengths import Lengths
+from penstock.profiling.kernels.structs import fields_of, struct_dtype
 from penstock.profiling.kernels.values import random_memories, source_program, undefined_value, uses_unwritten
 
 _KINDS = {"float": "float32", "double": "float64", "half": "float16", "bool": "bool"}
@@ -84,13 +85,11 @@ def _held(
 
 def _fields(values: Array) -> Iterator[Array]:
     """Of structs each field; what only fills them up is none."""
-    names = values.dtype.names
-    if names is None:
+    if values.dtype.names is None:
         yield values
         return
-    for name in names:
-        if values.dtype[name].kind != "V":
-            yield values[name]
+    for name in fields_of(values):
+        yield values[name]
 
 
 def arguments_of(path: Path, top: str) -> Iterator[KernelArgument]:
@@ -111,18 +110,9 @@ def arguments_of(path: Path, top: str) -> Iterator[KernelArgument]:
             continue
         if len({part.shape for part in parts}) > 1 or any(p.bits or p.name.count(".") > 1 for p in parts):
             raise _unheld(path, f"the struct {name!r}")
-        yield KernelArgument(name, parts[0].shape, _struct([np.dtype(p.dtype) for p in parts]), parts[0].scalar, True)
-
-
-def _struct(fields: list[np.dtype[np.generic]]) -> str:
-    """The layout that a C++ compiler gives a struct of such fields."""
-    words: list[str] = []
-    at, widest = 0, max(one.itemsize for one in fields)
-    for one, unit in [*((one, one.itemsize) for one in fields), (None, widest)]:
-        words += [f"V{gap}"] if (gap := -at % unit) else []
-        words += [one.str] if one is not None else []
-        at += gap + (one.itemsize if one is not None else 0)
-    return ",".join(words)
+        yield KernelArgument(
+            name, parts[0].shape, struct_dtype([np.dtype(p.dtype) for p in parts]), parts[0].scalar, True
+        )
 
 
 def _tokens_of(
