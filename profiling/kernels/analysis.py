@@ -85,6 +85,17 @@ class Analysis:
     unused: tuple[str, ...]
     notes: tuple[str, ...]
 
+    @property
+    def fifos_said(self) -> str:
+        """What other depths would save, or cost."""
+        if not self.saved_bits:
+            return "each is as deep as it is filled"
+        cycles = self.latency_with_needed_depths
+        at = f" at {cycles:,} cycles" if cycles is not None else ""
+        if self.saved_bits < 0:
+            return f"{-self.saved_bits:,} bits more would let none of them be full{at}"
+        return f"{self.saved_bits:,} bits could be saved{at}"
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -66,8 +66,7 @@ def sections(found: Analysis) -> list[str]:
     ))  # fmt: skip
     if found.fifos:
         parts.append(
-            f"<h2>FIFOs</h2><p>With the depths that are needed: {found.latency_with_needed_depths or 0:,} cycles, "
-            f"{found.saved_bits:,} bits less.</p>" + table(
+            f"<h2>FIFOs</h2><p>In all, {found.fifos_said}.</p>" + table(
                 ("FIFO", "at", "from", "to", "lanes", "bits", "depth", "needed", "bits saved"),
                 (
                     (f.name, f.where, f.writer, f.reader, f.lanes, f.bits, f.depth, f.needed, f.saved_bits)

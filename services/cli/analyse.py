@@ -133,19 +133,9 @@ def _lines(found: Analysis) -> list[str]:
         for cycles, name, channel, why in waiting[:_MOST_LINES]
     ]
     if found.fifos:
-        lines.append(f"fifos     {_fifos_said(found)}")
+        lines.append(f"fifos     {found.fifos_said}")
         changed = [fifo for fifo in found.fifos if fifo.depth != fifo.needed]
         lines += [f"          {f.name}: depth {f.depth} -> {f.needed} ({f.where})" for f in changed[:_MOST_LINES]]
     lines += [f"unused    {line}" for line in found.unused[:_MOST_LINES]]
     lines += [f"note      {line}" for line in found.notes[:_MOST_LINES]]
     return lines
-
-
-def _fifos_said(found: Analysis) -> str:
-    if not found.saved_bits:
-        return "each is as deep as it is filled"
-    cycles = found.latency_with_needed_depths
-    at = f" at {cycles:,} cycles" if cycles is not None else ""
-    if found.saved_bits < 0:
-        return f"{-found.saved_bits:,} bits more would let none of them be full{at}:"
-    return f"{found.saved_bits:,} bits could be saved{at}:"
