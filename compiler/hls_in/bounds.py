@@ -133,5 +133,5 @@ def port_limit(array: KernelArray, met: list[KernelValue], delays: Delays) -> Ii
 def stream_limits(nodes: list[KernelValue]) -> list[IiLimit]:
     return [
         IiLimit(len(met), f"{len(met)} accesses an iteration to the stream {streams.name}", 0)
-        for (streams, _, _), met in tokens_of(nodes).items() if streams is not None
-    ]  # fmt: skip
+        for ((streams, _), _), met in tokens_of(nodes).items()
+    ]

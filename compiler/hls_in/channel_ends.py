@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.graph import KernelValue
-from penstock.compiler.hls_in.ordering import tokens_of
+from penstock.compiler.hls_in.ordering import Lane, lane_of, tokens_of
 from penstock.compiler.hls_in.patterns import pattern_of
 from penstock.compiler.hls_in.records import Again, DataflowRegion, Pipeline, Region, Straight, graphs
-from penstock.compiler.hls_in.storage import KernelArray, KernelStream
+from penstock.compiler.hls_in.storage import KernelArray
 from penstock.compiler.schedule.pattern import PatternLevel, TokenPattern
 from penstock.compiler.simulator import VITIS, ChannelAccess
-
-Lane = tuple[KernelStream, tuple[int, ...]]
 
 
 def arrays_of(items: list[Region], op: str) -> set[KernelArray]:
@@ -29,13 +27,7 @@ def arrays_of(items: list[Region], op: str) -> set[KernelArray]:
 
 
 def stream_ends(items: list[Region], op: str) -> set[Lane]:
-    return {_lane(node) for piece in graphs(items) for node in piece.graph.nodes if node.op == op}
-
-
-def _lane(node: KernelValue) -> Lane:
-    index = node.args[1:] if node.op == "put" else node.args
-    assert node.streams is not None
-    return node.streams, tuple(int(arg.value or 0) for arg in index)
+    return {lane_of(node) for piece in graphs(items) for node in piece.graph.nodes if node.op == op}
 
 
 def lanes_met(items: list[Region]) -> dict[Lane, list[object]]:
@@ -45,7 +37,7 @@ def lanes_met(items: list[Region]) -> dict[Lane, list[object]]:
         if isinstance(item, (Pipeline, Straight)):
             for node in item.graph.nodes:
                 if node.op in ("take", "put"):
-                    found.setdefault(_lane(node), []).append((i, node.op, _token(node.guard)))
+                    found.setdefault(lane_of(node), []).append((i, node.op, _token(node.guard)))
     return found
 
 
@@ -57,7 +49,7 @@ def tokens_met(items: list[Region], times: int = 1) -> Count[tuple[Lane, str]]:
             shell = item if isinstance(item, Pipeline) else Pipeline("straight", [], item.graph, 1, False, item.where)
             for node in item.graph.nodes:
                 if node.op in ("take", "put"):
-                    found[_lane(node), node.op] += times * _met(node, shell)
+                    found[lane_of(node), node.op] += times * _met(node, shell)
         elif isinstance(item, DataflowRegion):
             for task in item.tasks:
                 found += tokens_met(task.body, times)
@@ -120,7 +112,7 @@ def accesses_of(
     names = {lane: name for name, lane in groups.items()}
     shell = item if isinstance(item, Pipeline) else Pipeline("straight", [], item.graph, 1, False, item.where)
     for node in item.graph.nodes:
-        if node.op in ("take", "put") and (name := names.get(_lane(node))) is not None:
+        if node.op in ("take", "put") and (name := names.get(lane_of(node))) is not None:
             pattern = pattern_of(node.guard, shell)
             if pattern.count:
                 yield ChannelAccess(name, "read" if node.op == "take" else "write", pattern, stages.get(node))
@@ -135,7 +127,7 @@ def _stages_in_turn(
 ) -> Iterator[tuple[KernelValue, int]]:
     """Stages of tokens of which an iteration has several in one stream: the first is read where every first one is,
     the last is written where every last one is."""
-    for (_, op, _), met in tokens_of(item.graph.nodes).items():
+    for (_, op), met in tokens_of(item.graph.nodes).items():
         at = [starts.get(node, 0) for node in met]
         for node, start in zip(met, at, strict=True) if len(met) > 1 else ():
             stage = VITIS.read_stage + start - at[0] if op == "take" else depth - 1 - (at[-1] - start)

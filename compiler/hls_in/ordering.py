@@ -47,14 +47,21 @@ def users_of(
     return found
 
 
-TokensOf = dict[tuple[KernelStream | None, str, tuple[int, ...]], list[KernelValue]]
+Lane = tuple[KernelStream, tuple[int, ...]]
+"""One stream of an array of them."""
 
 
-def tokens_of(nodes: Iterable[KernelValue]) -> TokensOf:
+def lane_of(node: KernelValue) -> Lane:
+    """The stream that a token is taken from or put into."""
+    index = node.args[1:] if node.op == "put" else node.args
+    assert node.streams is not None
+    return node.streams, tuple(int(arg.value or 0) for arg in index)
+
+
+def tokens_of(nodes: Iterable[KernelValue]) -> dict[tuple[Lane, str], list[KernelValue]]:
     """The tokens that an iteration takes from each stream and puts into it, in order."""
-    found: TokensOf = {}
+    found: dict[tuple[Lane, str], list[KernelValue]] = {}
     for node in nodes:
         if node.op in ("take", "put"):
-            lane = tuple(int(arg.value or 0) for arg in (node.args[1:] if node.op == "put" else node.args))
-            found.setdefault((node.streams, node.op, lane), []).append(node)
+            found.setdefault((lane_of(node), node.op), []).append(node)
     return found

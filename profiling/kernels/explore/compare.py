@@ -13,10 +13,11 @@ import numpy as np
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.arguments import KernelArgument, lanes_of
-from penstock.compiler.hls_in.channel_ends import Lane, tokens_met
+from penstock.compiler.hls_in.channel_ends import tokens_met
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.fence import Sources, lay_out
 from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.ordering import Lane
 from penstock.compiler.hls_in.records import ReadKernel, graphs
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.profiling.kernels.lengths import Lengths
