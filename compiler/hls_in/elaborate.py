@@ -171,8 +171,9 @@ class Elaborator(Nests):
         known = self.returned in self.touched or (self.left.value is not None and self.left.value.constant)
         if function[4][0] != "void" and not known:
             self.beyond.append((where(function[1]), "the number that the top returns"))
+        met = {array.name.partition(".")[0] for array in self.touched}  # of a struct, one field is enough
         for array in self.arrays:
-            if array.unsized and array not in self.touched:
+            if array.unsized and array.name.partition(".")[0] not in met:
                 with self.mistakes.noted():
                     raise PenstockError(
                         code="unsupported-source", what=f"the pointer {array.name!r} without a size is not supported",

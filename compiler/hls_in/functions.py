@@ -354,6 +354,9 @@ class Functions(WordCopies):
         if name == ASSERTED and len(arguments) == 1:
             self._assume(arguments[0])
         if name in (ASSERTED, "printf", "__assert_fail"):
+            for argument in arguments:
+                if assigned_in(argument):  # what is printed is no hardware, what printing changes is
+                    self.value(argument)
             return self.graph.constant(0)
         values = [self.value(argument) for argument in arguments]
         if name in NOT_FINITE:

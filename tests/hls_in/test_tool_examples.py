@@ -266,9 +266,12 @@ def test_a_choice_between_a_comparison_and_a_number_is_a_number(tmp_path: Path, 
 
 @pytest.mark.parametrize("sign", [">", ">=", "<", "<=", "==", "!="])
 def test_truths_are_compared_as_0_and_1(tmp_path: Path, sign: str) -> None:
-    path = written(tmp_path, f"""void top(const int a[8], const int b[8], int o[8]) {{
+    path = written(
+        tmp_path,
+        f"""void top(const int a[8], const int b[8], int o[8]) {{
   for (int i = 0; i < 8; i++) o[i] = (a[i] & (b[i] > 2)) {sign} (b[i] < 3);
-}}""")
+}}""",
+    )
     assert check_values(path, "top", sets=2).equal
 
 
@@ -308,6 +311,31 @@ void top(int a[16]) {
   for (int r = 0; r < 16; r++)
     for (int j = 0; j < 15; j++)
       if (a[j] > a[j + 1]) std::swap(a[j], a[j + 1]);
+}""",
+    )
+    assert check_values(path, "top").equal
+
+
+def test_of_a_struct_behind_a_pointer_one_field_may_be_met_alone(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        """typedef struct { unsigned char r, g, b; } px;
+unsigned top(px img[16], const px *key) {
+  unsigned n = 0;
+  for (int i = 0; i < 16; i++) if (img[i].r > key->r) { n++; img[i].g = 255 - img[i].b; }
+  return n;
+}""",
+    )
+    assert check_values(path, "top", sets=2).equal
+
+
+def test_what_printing_changes_is_changed(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        """#include <cstdio>
+void top(int a[4]) {
+  int k = 0;
+  for (int i = 0; i < 4; i++) { printf("%d %d", k++, a[i]); a[i] += k; }
 }""",
     )
     assert check_values(path, "top").equal
