@@ -51,6 +51,8 @@ def run() -> Figures:
         "scaling_2_workers": _scaling(large),
         "scaling_2_workers_mlp": _scaling(small),
         "worst_gap_to_optimum_pct": max(float(str(row["worst_gap_pct"])) for row in optima),
+        "worst_gap_in_whole_space_pct": max(float(str(row["whole_space_gap_pct"])) for row in optima),
+        "worst_gap_of_sampler_pct": max(float(str(row["sampler_gap_pct"])) for row in optima),
         "evaluations_share_pct": max(float(str(row["share_of_designs_pct"])) for row in optima),
         "study_share_pct": study["study_share_pct"],
         "study_share_pct_postgres": large[0]["study_share_pct"],

@@ -77,6 +77,12 @@ class ChannelFigures:
     waiting: int = 0
     """Where inputs follow each other: tokens that are held beyond those of one that comes alone."""
 
+    def with_depth(self, depth: int, resources: Resources) -> ChannelFigures:
+        return ChannelFigures(
+            self.name, self.kind, self.writer, self.reader, depth, self.bits, self.tokens, self.high_water,
+            self.least_depth, resources, self.prefetch, self.waiting,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class DesignFigures:
@@ -179,8 +185,8 @@ class DesignModel:
         """The figures of the same network with the area of other FIFO depths, and the times that they had."""
         depth_of = {name: depths.get(name, channel.depth) for name, channel in network.channels.items()}
         channels = tuple([
-            c if depth_of[c.name] == c.depth
-            else replace(c, depth=depth_of[c.name], resources=self._area(network.channels[c.name], depth_of[c.name]))
+            c if (depth := depth_of[c.name]) == c.depth
+            else c.with_depth(depth, self._area(network.channels[c.name], depth))
             for c in figures.channels
         ])  # fmt: skip
         area = total([t.resources for t in figures.tasks]) + total([c.resources for c in channels])

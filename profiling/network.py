@@ -117,7 +117,8 @@ class TaskNetwork:
 
     def with_depths(self, depths: Mapping[str, int]) -> TaskNetwork:
         """The same network with other FIFO depths."""
-        changed = {n: replace(c, depth=depths[n]) if n in depths else c for n, c in self.channels.items()}
+        of = depths.get
+        changed = {n: c if of(n, c.depth) == c.depth else replace(c, depth=depths[n]) for n, c in self.channels.items()}
         return replace(self, channels=changed)
 
     @cached_property

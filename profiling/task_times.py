@@ -247,7 +247,7 @@ def _lateness(access: PortAccesses, writes: bool, possible: Times, start: int) -
     np.subtract(possible if access.whole else possible[access.part], access.waits, out=values[1:])
     if start:
         values[1:] -= start
-    values = np.maximum.accumulate(values)
+    np.maximum.accumulate(values, out=values)
     return _Lateness(access, writes, values, int(values[-1]))
 
 

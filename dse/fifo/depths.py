@@ -15,8 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-import networkx as nx
-
 from penstock.compiler.design import PREFETCH_BITS
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.plan.port_tasks import whole_bits
@@ -96,12 +94,39 @@ def bridges(channels: Iterable[ChannelFigures]) -> set[str]:
 
 @lru_cache(maxsize=1 << 12)
 def _bridges(channels: tuple[tuple[str, str, str], ...]) -> frozenset[str]:
-    """By name, writer and reader; designs of one model mostly have the same."""
-    pairs: Counter[frozenset[str]] = Counter(frozenset(ends) for _, *ends in channels)
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_edges_from((writer, reader) for _, writer, reader in channels)
-    alone: set[frozenset[str]] = {frozenset(edge) for edge in nx.bridges(graph)}
-    return frozenset(name for name, *ends in channels if (pair := frozenset(ends)) in alone and pairs[pair] == 1)
+    """By name, writer and reader; designs of one model mostly have the same.
+
+    Channels are walked along from any task: one is a bridge if nothing behind it leads back to before it by another.
+    """
+    around: dict[str, list[tuple[str, int]]] = {}
+    for number, (_, writer, reader) in enumerate(channels):
+        around.setdefault(writer, []).append((reader, number))
+        around.setdefault(reader, []).append((writer, number))
+    met: dict[str, int] = {}
+    soonest: dict[str, int] = {}
+    found: list[str] = []
+    for first in around:
+        if first in met:
+            continue
+        met[first] = soonest[first] = len(met)
+        path = [(first, -1, iter(around[first]))]
+        while path:
+            task, came_by, left = path[-1]
+            for other, number in left:
+                if other not in met:
+                    met[other] = soonest[other] = len(met)
+                    path.append((other, number, iter(around[other])))
+                    break
+                if number != came_by:
+                    soonest[task] = min(soonest[task], met[other])
+            else:
+                path.pop()
+                if path:
+                    before = path[-1][0]
+                    soonest[before] = min(soonest[before], soonest[task])
+                    if soonest[task] > met[before]:
+                        found.append(channels[came_by][0])
+    return frozenset(found)
 
 
 def single_blocks(channels: Iterable[ChannelFigures]) -> dict[str, int]:

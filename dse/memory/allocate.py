@@ -73,7 +73,7 @@ class _Region:
         self.name, self.limits, self.logic = name, limits.as_dict(), logic.as_dict()
         groups: dict[object, list[StoredItem]] = {}
         for item in items:
-            groups.setdefault(tuple((c.kind, c.area) for c in item.choices), []).append(item)
+            groups.setdefault(tuple([(c.kind, *vars(c.area).values()) for c in item.choices]), []).append(item)
         self.groups = list(groups.values())
 
     def solve(self, effort: float, gap: float, *, explain: bool) -> tuple[dict[str, MemoryUse], bool]:
@@ -132,7 +132,7 @@ class _Region:
             variable: float(use)
             for group in classes
             for variable, choice in zip(group.counts, group.members[0].choices, strict=True)
-            if (use := choice.area.as_dict()[resource])
+            if (use := getattr(choice.area, resource))
         }
 
     def _shortage(self, effort: float) -> PenstockError:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -245,6 +246,18 @@ def test_two_sources_for_two_readers_are_a_cycle_too():
     """No path meets another's start here, and still each reader may wait for the source that the other blocks."""
     crossed = [channel(w + r, w, r) for w in "ab" for r in "cd"]
     assert bridges(crossed) == set()
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=16))
+def test_without_a_bridge_there_are_more_parts_and_without_another_channel_there_are_not(ends: list[tuple[int, int]]):
+    listed = [channel(f"c{n}", f"t{writer}", f"t{reader}") for n, (writer, reader) in enumerate(ends)]
+
+    def parts(without: int | None = None) -> int:
+        graph = nx.Graph(one for n, one in enumerate(ends) if n != without)
+        graph.add_nodes_from(task for one in ends for task in one)
+        return nx.number_connected_components(graph)
+
+    assert bridges(listed) == {f"c{n}" for n in range(len(ends)) if parts(n) > parts()}
 
 
 def test_constraints_are_shares_of_the_safe_limits():
