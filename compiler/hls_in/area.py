@@ -19,6 +19,8 @@ from penstock.compiler.hls_in.storage import KernelArray
 from penstock.compiler.hls_in.timed import Timed, merged, touched
 from penstock.compiler.schedule.library import Operator
 
+_PORTS_OF_A_COPY = 2
+"""Of a ROM in block RAM, which is there as often as its reads in a cycle ask for."""
 _LUT_WORDS = 64
 """Words that a LUT holds a bit of."""
 
@@ -68,19 +70,26 @@ def area_of(timed: Timed, delays: Delays) -> Area:
         if words > 64:
             rounded = 1 << (words - 1).bit_length() if words <= 8192 else words
             double = 2 if array.name in timed.channels else 1
+            if array.read_by_all:
+                double *= -(-_reads_at_once(array, timed) // (_PORTS_OF_A_COPY * array.banks))
             bram += array.banks * max(1, round(rounded * -(-array.bits // 18) / 1024)) * double
     return Area(dsp, lut, ff, bram)
 
 
 def _in_luts(array: KernelArray, timed: Timed) -> int:
     """A memory that a pragma puts into LUTs; a ROM that all may read is there once for each word of an iteration."""
+    copies = _reads_at_once(array, timed) if array.read_by_all else array.banks
+    words = array.words if array.read_by_all else -(-array.words // array.banks)
+    return copies * array.bits * -(-words // _LUT_WORDS)
+
+
+def _reads_at_once(array: KernelArray, timed: Timed) -> int:
+    """Words of a ROM that are read in a cycle: by every loop, since each has its own."""
     reads = [
         -(-sum(n.op == "load" and n.array is array for n in found.starts) // max(1, found.ii))
         for found in timed.schedules.values()
     ]
-    copies = max(1, sum(reads)) if array.read_by_all else array.banks
-    words = array.words if array.read_by_all else -(-array.words // array.banks)
-    return copies * array.bits * -(-words // _LUT_WORDS)
+    return max(1, sum(reads))
 
 
 def _units(items: list[Region], timed: Timed) -> Count[str]:

@@ -12,6 +12,10 @@ from penstock.compiler.hls_in.storage import KernelArray, KernelStream, NumberKi
 from penstock.compiler.hls_in.syntax import Tree
 
 
+class NotKnown(Exception):
+    """A value that no constants give, where there is no use in going on with it."""
+
+
 @dataclass(eq=False)
 class Slot:
     """A scalar variable. `path` is the condition under which it was declared: an assignment under the same is plain."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import struct
 from abc import ABC
 
 from penstock.compiler.hls_in.bindings import NameScope, Slot, kind_of
-from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
+from penstock.compiler.hls_in.graph import KernelValue, ValueGraph, nearest_float
 from penstock.compiler.hls_in.integers import fits, width_of, wrapped
 from penstock.compiler.hls_in.storage import NumberKind
 from penstock.compiler.hls_in.syntax import Tree
@@ -40,11 +39,11 @@ class Conversions(ABC):
                     return self.graph.apply("convert", (node,), "int", bits, node.line, signed)
                 return node
             if node.constant:
-                return self.graph.constant(wrapped(int(node.value or 0), bits, signed), "int", bits, signed)
+                value = int(node.value or 0) if math.isfinite(node.value or 0) else 0
+                return self.graph.constant(wrapped(value, bits, signed), "int", bits, signed)
             return self.graph.apply("toint", (node,), "int", bits, signed=signed)
         if node.constant:
-            value = float(node.value or 0)
-            return self.graph.constant(_rounded(value) if kind == "float" else value, kind, bits)
+            return self.graph.constant(float(node.value or 0), kind, bits)
         if node.kind in ("int", "bool"):
             return self.graph.apply("fromint", (node,), kind, bits)
         if node.kind == "float" and kind == "double":
@@ -99,13 +98,6 @@ def _counts_beyond(node: KernelValue, bits: int, signed: bool) -> bool:
     return low < (-(1 << (bits - 1)) if signed else 0) or high >= 1 << (bits - signed)
 
 
-def _rounded(value: float) -> float:
-    try:
-        return struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
 def is_float(node: KernelValue) -> bool:
     """A double that holds a float: one that was widened, or a constant that a float holds exactly."""
-    return node.op == "widen" or (node.constant and _rounded(float(node.value or 0)) == node.value)
+    return node.op == "widen" or (node.constant and nearest_float(float(node.value or 0)) == node.value)

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from penstock.compiler.analysis.digits import signed_digits
 from penstock.compiler.hls_in.addresses import AddressPlan
+from penstock.compiler.hls_in.float_functions import FUNCTIONS
 from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.integers import width_of
 from penstock.compiler.hls_in.storage import KernelArray
@@ -20,7 +21,7 @@ _NAMES = {
     "widen": "arith.extf", "narrow": "arith.truncf", "exp": "math.exp", "sqrt": "math.sqrt", "rsqrt": "math.rsqrt",
     "tanh": "math.tanh", "erf": "math.erf", "log": "math.log", "floor": "math.floor", "ceil": "math.ceil",
     "sin": "math.sin", "cos": "math.cos", "pow": "math.powf", "toint": "arith.fptosi", "fromint": "arith.sitofp",
-    "recip": "reciprocal",
+    "recip": "reciprocal", "rint": "math.roundeven",
 }  # fmt: skip
 REAL = ("half", "float", "double")
 # ns at 32 bits of combinational operators, as schedules of the tool print them for this family
@@ -67,8 +68,9 @@ class Delays:
         """The operator of a floating-point node, a function, or a division of integers."""
         if is_division(node):
             return self.library.find("arith.divsi", max(width_of(arg)[0] for arg in node.args))
-        name = _NAMES.get(node.op)
-        if name is None or (node.kind not in REAL and node.op not in ("fcompare", "toint")):
+        name = _NAMES.get(node.op) or (f"math.{node.op}" if node.op in FUNCTIONS and node.op not in _CHAINED else None)
+        of = node.args[0].kind if node.op in ("fcompare", "toint") else node.kind
+        if name is None or of not in REAL:
             return None
         if node.op == "div" and node.args[0].value == 1.0 and node.kind == "float":
             name = "reciprocal"

@@ -24,10 +24,10 @@ from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.leaving import Leaving
 from penstock.compiler.hls_in.loops import NAMING
 from penstock.compiler.hls_in.memory import Memories
-from penstock.compiler.hls_in.nests import Nests
 from penstock.compiler.hls_in.parsing import Unit, parse
 from penstock.compiler.hls_in.pragmas import PlacedPragmas, Pragma, pragmas_of
 from penstock.compiler.hls_in.records import Either, ReadKernel, Region, graphs
+from penstock.compiler.hls_in.rom_tables import RomTables
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.syntax import Tree, number_loops, statements_of
 from penstock.compiler.names import Names
@@ -47,9 +47,10 @@ def read_kernel(path: Path, top: str, *, rolled: bool = False, values: bool = Fa
     try:
         kernel = first.kernel()
         unchanged = _unchanged(kernel) & first.listed
-        if not first.late and not first.reached and not unchanged:
+        if not first.late and not first.reached and not unchanged and not first.spoiled:
             return kernel
-        return Elaborator(unit, top, first.directed, rolled, first.reached, unchanged, values).kernel()
+        again = Elaborator(unit, top, first.directed, rolled, first.reached, unchanged, values, first.spoiled)
+        return again.kernel()
     except Abandon as stop:
         raise stop.error from None
     except RecursionError:
@@ -68,18 +69,20 @@ def _unchanged(kernel: ReadKernel) -> set[str]:
     return {array.where for array in kernel.initial if array not in written}
 
 
-class Elaborator(Nests):
+class Elaborator(RomTables):
     def __init__(
         self, unit: Unit, top: str, directed: Directed | None = None, rolled: bool = False,
         reached: Mapping[str, int] | None = None, unchanged: Set[str] = frozenset(), values: bool = False,
+        spoiled: Set[str] = frozenset(),
     ) -> None:  # fmt: skip
         """`directed` are partitions by array of a first walk: a callee may cut what its caller used before. `reached`
-        are the sizes of pointers that it found, `unchanged` memories of constants."""
+        are the sizes of pointers that it found, `unchanged` memories of constants, `spoiled` those that are none."""
         self.unit = unit
         self.directed = dict(directed or {})
         self.late = False
         self.reached = dict(reached or {})
         self.unchanged = unchanged
+        self.spoiled, self.filled, self.ends = set(spoiled), {}, {}
         self.listed = set()
         self.apart = {}
         self.rolled, self.values, self.returned = rolled, values, None
@@ -220,7 +223,8 @@ class Elaborator(Nests):
                 with self.mistakes.noted():
                     self.apply(waiting.pop(0))
             with self.mistakes.noted():
-                self.statement(tree)
+                if not self.makes_tables(tree, trees[position + 1 :]):
+                    self.statement(tree)
             if self.left.when is not None:
                 for p in waiting:
                     with self.mistakes.noted():

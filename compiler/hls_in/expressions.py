@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ from penstock.compiler.hls_in.bindings import (
     INSTEAD,
     ArrayView,
     NameScope,
+    NotKnown,
     Slot,
     StreamView,
     WordView,
@@ -37,34 +37,6 @@ _MODULAR = ("+=", "-=", "*=", "&=", "|=", "^=", "<<=")
 """Of which the lower bits of a result follow from the lower bits of what is combined."""
 
 
-def _half_away(x: float) -> float:
-    return math.copysign(math.floor(abs(x) + 0.5), x)
-
-
-def _inverse(x: float) -> float:
-    return 1 / x
-
-
-def _inverse_root(x: float) -> float:
-    return 1 / math.sqrt(x)
-
-
-def _scaled(x: float, exponent: float) -> float:
-    return math.ldexp(x, int(exponent))
-
-
-FUNCTIONS: dict[str, Any] = {
-    "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "tanh": math.tanh, "sin": math.sin, "cos": math.cos,
-    "erf": math.erf, "floor": math.floor, "ceil": math.ceil, "fabs": abs, "abs": abs, "pow": math.pow,
-    "rsqrt": _inverse_root, "recip": _inverse, "exp2": math.exp2, "log2": math.log2, "trunc": math.trunc, "rint": round,
-    "round": _half_away, "ldexp": _scaled,
-}  # fmt: skip
-"""Functions of floats that fold where all is constant."""
-
-NOT_FINITE = {"__builtin_inff": math.inf, "__builtin_inf": math.inf, "__builtin_nanf": math.nan}
-"""What the shipped headers say INFINITY and NAN are."""
-
-
 class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
     """The part of the walk that evaluates; statements and loops are in elaborate.py and nests.py."""
 
@@ -73,6 +45,12 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
     tables: dict[KernelArray, tuple[float | int, ...]]
     touched: set[KernelArray]
     """Arrays that were read or written already."""
+    filled: dict[KernelArray, str]
+    """Where each table of constants is filled (`rom_tables.py`)."""
+    spoiled: set[str]
+    """Places of arrays that are stored to after they were filled."""
+    works_out: bool = False
+    """It is at the words of a table: what is no constant ends that."""
     reached: dict[str, int]
     """How many words each pointer without a size has, as far as it is known, by its place."""
     notes: list[str]
@@ -94,11 +72,11 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
                     inner = self.exactly(tree[3], inner)
                 return self.convert(inner, *kind) if kind is not None else inner
             case "name" | "index":
-                return self._read(tree)
+                return self._known(self._read(tree))
             case "binary":
                 return self._binary(tree)
             case "unary" if tree[2] == "*":
-                return self._read(self._pointed(tree))
+                return self._known(self._read(self._pointed(tree)))
             case "unary":
                 return self._unary(tree)
             case "choice":
@@ -115,7 +93,7 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
             case "bits":
                 return self.bits_of(tree)
             case "operator" if tree[2] in ("[]", "()") and len(tree[3]) == 2:
-                return self._read(_indexed(tree))
+                return self._known(self._read(_indexed(tree)))
             case "operator" if tree[2] in ("<<", ">>") and len(tree[3]) == 2:
                 return self._stream_sign(tree)
             case "operator" if len(tree[3]) == 2:
@@ -336,11 +314,18 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
         elif isinstance(target, tuple):
             array, index = target[0].array, target[1]
             self.touched.add(array)
+            if array in self.filled:
+                self.spoiled.add(array.where)
             value = self.convert(value, array.kind, array.bits, array.signed)
             self.memories.write(array, index, value, self.path, tree[1][1])
         else:
             raise unsupported(tree[1], "assigning a whole array or stream", "copy it word by word in a loop")
         return value
+
+    def _known(self, node: KernelValue) -> KernelValue:
+        if self.works_out and not node.constant:
+            raise NotKnown
+        return node
 
     def _read(self, tree: Tree) -> KernelValue:
         target = self.target(tree)

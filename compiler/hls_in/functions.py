@@ -19,7 +19,7 @@ from penstock.compiler.hls_in.bindings import (
     unsupported,
     where,
 )
-from penstock.compiler.hls_in.expressions import FUNCTIONS, NOT_FINITE
+from penstock.compiler.hls_in.float_functions import FUNCTIONS, NOT_FINITE
 from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.leaving import Leaving
 from penstock.compiler.hls_in.loops import NAMING, pragma
@@ -60,6 +60,8 @@ class Functions(WordCopies):
     at_once: bool
     """Whether calls here are tasks of a dataflow region."""
     called_before: int
+    sometimes: bool = False
+    """The function at hand is called under a condition."""
     returned: KernelArray | None
     """Where what the top returns goes, if anybody asks for it."""
     changes: dict[str, dict[str, Tree]]
@@ -97,13 +99,13 @@ class Functions(WordCopies):
         """Items of a stretch of statements that stand outside of pipelines."""
         graph, memories, items = self.graph, self.memories, self.items
         self.items = found = list[Region]()
-        self._begin()
+        self.begin()
         walk()
         self.settle()
         self.graph, self.memories, self.items = graph, memories, items
         return found
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         self.graph = ValueGraph()
         self.memories = Memories(self.graph, whole=self.rolled)
 
@@ -114,11 +116,11 @@ class Functions(WordCopies):
             n.op not in ("const", "counter", "input", "phi", "dead") or n.follow is not None for n in self.graph.nodes
         ):
             self.items.append(Straight(self.graph, where(self.functions[self.calls[-1]][1]) if self.calls else ""))
-        self._begin()
+        self.begin()
 
     def _pipelined_function(self, function: Tree, asked: Pragma, pragmas: list[Pragma]) -> Pipeline:
         graph, memories, items = self.graph, self.memories, self.items
-        self._begin()
+        self.begin()
         self.items = None
         self.directives(pragmas)
         self.block(function[6], own_scope=False)
@@ -207,8 +209,10 @@ class Functions(WordCopies):
                         self.says("loops under conditions are counted as if these always held")
                 self.settle()
                 self.loop_numbers |= number_loops(function[6])
+                before, self.sometimes = self.sometimes, self.sometimes or not self.only_goes_on()
                 self.path = None
                 body = self.function_body(function)
+                self.sometimes = before
                 assert self.items is not None
                 self.items.append(Called(name, body, where(place)))
             elif self.items is not None:  # no loops, or asked for: as if its statements stood here

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import struct
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -96,6 +97,9 @@ def fold(op: str, left: float, right: float) -> float:
     """C++'s result for constants: division and remainder of integers go towards zero, shifts stay within a word."""
     if op == "div":
         if not isinstance(left, int) or not isinstance(right, int):
+            if right == 0:
+                none = left == 0 or math.isnan(left)
+                return math.nan if none else math.copysign(math.inf, left) * math.copysign(1, right)
             return left / right
         return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
     if op == "rem" and isinstance(left, int) and isinstance(right, int):
@@ -118,6 +122,7 @@ class ValueGraph:
         self, value: float | int, kind: NumberKind = "int", bits: int = 32, signed: bool = True
     ) -> KernelValue:
         linear = LinearForm(int(value)) if kind == "int" else None
+        value = nearest_float(value) if kind == "float" else value
         made = KernelValue("const", (), kind, bits, signed, value, linear)
         return self._one(("const", value, kind, bits, signed), made)
 
@@ -270,6 +275,14 @@ class ValueGraph:
         node.number = len(self.nodes)
         self.nodes.append(node)
         return node
+
+
+def nearest_float(value: float) -> float:
+    """What a float of 32 bits holds of a number."""
+    try:
+        return struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def leaves_of(node: KernelValue) -> set[KernelValue | Counter]:

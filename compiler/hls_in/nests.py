@@ -256,7 +256,7 @@ class Nests(LoopEnds):
         counters[-1].unrolled = factor
         for loop, head, counter in zip(chain, heads, counters, strict=True):
             self.goes(loop, head, counter, counter.unrolled)
-        self._begin()
+        self.begin()
         self.items = None
         self.path = None
         for around, value in self.around:

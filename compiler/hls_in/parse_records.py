@@ -22,7 +22,8 @@ CursorKind: Any = cindex.CursorKind
 TypeKind: Any = cindex.TypeKind
 ClangCursor = Any
 MATHEMATICS = ("exp", "log", "sqrt", "tanh", "sin", "cos", "erf", "floor", "ceil", "fabs", "abs", "pow", "rsqrt",
-               "recip", "exp2", "log2", "trunc", "rint", "round", "ldexp")  # fmt: skip
+               "recip", "exp2", "log2", "trunc", "rint", "round", "ldexp", "tan", "asin", "acos", "atan", "sinh",
+               "cosh", "log10", "cbrt", "atan2", "hypot")  # fmt: skip
 """Functions that headers declare and the walk knows by their names."""
 METHODS = (CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR)
 _MOST_FIELDS = 1024

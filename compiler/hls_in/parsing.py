@@ -22,6 +22,7 @@ _ROOT = "/penstock-source"
 _HEADERS = "/penstock-headers"
 _ARGUMENTS = (
     "-x", "c++", "-std=c++14", "-nostdinc", "-nostdinc++", f"-isystem{_HEADERS}", "-D__SYNTHESIS__=1",
+    "-D__HLS_SYN__=1",
     "-Wno-everything", "-ftemplate-depth=128", "-fbracket-depth=512", "-fconstexpr-steps=200000",
     "-ferror-limit=50", "-fno-spell-checking",
 )  # fmt: skip

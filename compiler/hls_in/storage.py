@@ -78,8 +78,8 @@ class KernelArray:
 
     @property
     def read_by_all(self) -> bool:
-        """A ROM that has as many ports as are read at once."""
-        return self.storage == "rom_np"
+        """A ROM that has as many ports as are read at once: what no pragma says otherwise of."""
+        return self.storage == "rom_np" or (self.constant and not self.storage)
 
     @property
     def in_ultraram(self) -> bool:

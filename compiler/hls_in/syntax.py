@@ -41,6 +41,24 @@ def declared_in(tree: Tree) -> list[tuple[str, Tree]]:
     return [(part[2], part[3]) for part in tree[2]] if tree[0] == "group" else []
 
 
+def names_of_counters(tree: Tree) -> set[str]:
+    """Variables that loops anywhere in a statement count with."""
+    found = {variable_of(tree)} if tree[0] == "for" and len(tree) == 7 else set[str]()
+    for child in tree:
+        if is_tree(child):
+            found |= names_of_counters(child)
+    return found
+
+
+def declared_within(tree: Tree) -> set[str]:
+    """Names that a statement declares anywhere in it."""
+    found = {name for name, _ in declared_in(tree)} if tree[0] == "group" and len(tree) == 3 else set[str]()
+    for child in tree:
+        if is_tree(child):
+            found |= declared_within(child)
+    return found
+
+
 _STEPS = ("++", "--", "p++", "p--")
 
 
@@ -69,6 +87,24 @@ def assigned_in(tree: Tree, heads: bool = True) -> dict[str, Tree]:
                 visit(child)
 
     visit(tree)
+    return found
+
+
+def stored_in(tree: Tree) -> set[str]:
+    """Names of arrays and pointers of which a statement stores a word itself; a call may store to more."""
+    found: set[str] = set()
+    target = None
+    if (tree[0] == "binary" and len(tree) == 6 and _assigns(tree[2])) or (
+        tree[0] == "unary" and len(tree) == 5 and tree[2] in _STEPS
+    ):
+        target = tree[3]
+    elif tree[0] == "operator" and len(tree) == 4 and tree[3] and (_assigns(tree[2]) or tree[2] in _STEPS):
+        target = tree[3][0]
+    if target is not None and target[0] != "name":
+        found.update(list(names_in(target))[:1])
+    for child in tree:
+        if is_tree(child):
+            found |= stored_in(child)
     return found
 
 

@@ -137,7 +137,8 @@ class RegionTiming:
         """What to write for an operator without figures."""
         known = sorted({op for row in self.delays.library.operators for op in row.ops if op.startswith("math.")})
         if not any(f"for {op} on" in what for op in known) and "for math." in what:
-            return "look it up in a table, or write it with " + ", ".join(op.removeprefix("math.") for op in known)
+            names = ", ".join(op.removeprefix("math.") for op in known)
+            return f"look it up in a table that a function fills from constants alone, or write it with {names}"
         return "compute it in floats or integers"
 
     def _long(self, item: Straight) -> bool:

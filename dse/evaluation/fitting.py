@@ -46,7 +46,7 @@ _LEAST_LANES = 1 / 64
 _BISECTIONS = 4
 _FAR_SLOWER, _OF_DSPS = 2.0, (0.85, 0.7, 0.55, 0.4)
 """How many times slower what fits must be for other numbers of DSPs to be tried, and parts of all that are."""
-_PARTS = (0.75, 0.6, 0.5, 0.4, 0.3, 0.22, 0.16, 0.1)
+_PARTS = (0.7, 0.45, 0.3, 0.15)
 
 
 def may_fit_otherwise(figures: DesignFigures, limits: Resources, of_kernels: Callable[[], int] = lambda: 0) -> bool:

@@ -158,7 +158,7 @@ void top(const int a[16], int b[64]) {{
 #pragma HLS ARRAY_PARTITION variable = a complete
   static int items[1056];
 #pragma HLS ARRAY_PARTITION variable = items {said} dim = 1
-  for (int i = 0; i < 1056; i++) items[i] = 3 * i;
+  for (int i = 0; i < 1056; i++) items[i] = 3 * i + a[0];
   for (int i = 0; i < 64; i++) {{
 #pragma HLS PIPELINE
     int sum = 0;

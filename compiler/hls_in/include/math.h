@@ -25,6 +25,8 @@ PENSTOCK_UNARY(exp) PENSTOCK_UNARY(log) PENSTOCK_UNARY(sqrt) PENSTOCK_UNARY(tanh
 PENSTOCK_UNARY(cos) PENSTOCK_UNARY(floor) PENSTOCK_UNARY(ceil) PENSTOCK_UNARY(erf) PENSTOCK_UNARY(rsqrt)
 PENSTOCK_UNARY(recip) PENSTOCK_UNARY(fabs) PENSTOCK_UNARY(abs)
 PENSTOCK_UNARY(rint) PENSTOCK_UNARY(trunc) PENSTOCK_UNARY(round) PENSTOCK_UNARY(exp2) PENSTOCK_UNARY(log2)
+PENSTOCK_UNARY(tan) PENSTOCK_UNARY(asin) PENSTOCK_UNARY(acos) PENSTOCK_UNARY(atan) PENSTOCK_UNARY(sinh)
+PENSTOCK_UNARY(cosh) PENSTOCK_UNARY(log10) PENSTOCK_UNARY(cbrt) PENSTOCK_BINARY(atan2) PENSTOCK_BINARY(hypot)
 PENSTOCK_BINARY(pow) PENSTOCK_BINARY(fmax) PENSTOCK_BINARY(fmin) PENSTOCK_BINARY(max) PENSTOCK_BINARY(min)
 int max(int, int); int min(int, int); long max(long, long); long min(long, long);
 unsigned max(unsigned, unsigned); unsigned min(unsigned, unsigned); int abs(int); long abs(long);
@@ -32,12 +34,15 @@ unsigned max(unsigned, unsigned); unsigned min(unsigned, unsigned); int abs(int)
 PENSTOCK_UNARY(exp) PENSTOCK_UNARY(log) PENSTOCK_UNARY(sqrt) PENSTOCK_UNARY(tanh) PENSTOCK_UNARY(sin)
 PENSTOCK_UNARY(cos) PENSTOCK_UNARY(floor) PENSTOCK_UNARY(ceil) PENSTOCK_UNARY(erf) PENSTOCK_UNARY(fabs)
 PENSTOCK_UNARY(rint) PENSTOCK_UNARY(trunc) PENSTOCK_UNARY(round) PENSTOCK_UNARY(exp2) PENSTOCK_UNARY(log2)
+PENSTOCK_UNARY(tan) PENSTOCK_UNARY(asin) PENSTOCK_UNARY(acos) PENSTOCK_UNARY(atan) PENSTOCK_UNARY(sinh)
+PENSTOCK_UNARY(cosh) PENSTOCK_UNARY(log10) PENSTOCK_UNARY(cbrt) PENSTOCK_BINARY(atan2) PENSTOCK_BINARY(hypot)
 PENSTOCK_BINARY(pow) PENSTOCK_BINARY(fmax) PENSTOCK_BINARY(fmin)
 double ldexp(double, int); float ldexp(float, int); float ldexpf(float, int);
 namespace std {
 using ::exp; using ::log; using ::sqrt; using ::tanh; using ::sin; using ::cos; using ::floor; using ::ceil;
 using ::erf; using ::fabs; using ::pow; using ::fmax; using ::fmin; using ::rint; using ::trunc; using ::round;
-using ::exp2; using ::log2; using ::ldexp;
+using ::exp2; using ::log2; using ::ldexp; using ::tan; using ::asin; using ::acos; using ::atan; using ::sinh;
+using ::cosh; using ::log10; using ::cbrt; using ::atan2; using ::hypot;
 float abs(float); double abs(double);
 }
 int abs(int);
