@@ -13,6 +13,8 @@ from pathlib import Path
 from penstock.compiler.errors import Mistakes, PenstockError
 
 HEADERS = Path(__file__).parent / "include"
+WHOLE_HEADERS = HEADERS / "whole"
+"""Those that say what their functions do: they are read as the source is, and can be compiled."""
 KERNELS = (".cpp", ".cc", ".cxx", ".c")
 """How the names of sources end."""
 MOST_BYTES = 4 << 20
@@ -49,13 +51,13 @@ def lay_out(sources: Sources, text: str, folder: Path) -> Path:
     return folder / sources.main.relative_to(sources.folder)
 
 
-OF_CPP = ("algorithm", "iostream", "utility")
+OF_CPP = ("algorithm", "array", "iostream", "utility")
 """Headers of C++ that C has none of."""
 
 
 def shipped() -> dict[str, str]:
     """The headers that come with Penstock by name: declarations of Vitis' own and the few of C++ that kernels use."""
-    own = {path.name: path.read_text() for path in HEADERS.glob("*.h")}
+    own = {path.name: path.read_text() for path in (*HEADERS.glob("*.h"), *WHOLE_HEADERS.glob("*.h"))}
     bare = {name: f"{name}.h" for name in OF_CPP}
     others = ("ap_", "hls_", *OF_CPP)
     bare |= {"c" + name.removesuffix(".h"): name for name in own if not name.startswith(others)}

@@ -33,6 +33,7 @@ from penstock.compiler.hls_in.syntax import (
     assigned_in,
     calls_in,
     compares_numbers,
+    is_no_place,
     loops_in,
     names_in,
     number_loops,
@@ -307,11 +308,14 @@ class Functions(WordCopies):
 
     def _passed(self, name: str, type_: Tree, argument: Tree) -> Binding:
         kind = kind_of(type_)
-        if kind is not None and type_[0] != "reference":
+        if kind is not None and (type_[0] != "reference" or is_no_place(argument)):
             return Slot(name, *kind, self.convert(self.value(argument), *kind))
         target = self.target(argument)
         if isinstance(target, tuple) and target[0].array.number:
             target = target[0]
+        own = target[0].array if isinstance(target, tuple) else target
+        if kind is not None and isinstance(own, Slot | KernelArray) and (own.kind, own.bits, own.signed) != kind:
+            return Slot(name, *kind, self.convert(self.value(argument), *kind))  # a reference to what a cast gives
         return WordView(target[0].array, target[1]) if isinstance(target, tuple) else target
 
     def stays(self, branch: Tree | None) -> bool:

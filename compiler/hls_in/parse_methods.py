@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from penstock.compiler.hls_in.parse_calls import given_to
 from penstock.compiler.hls_in.parse_records import ClangCursor, RecordReader
 from penstock.compiler.hls_in.parse_refs import Path, Ref, SyntaxList, chain, field_of, replaced
 
@@ -61,7 +62,7 @@ class MethodReader(RecordReader):
         if [child.kind for child in body.get_children()] != [CursorKind.RETURN_STMT] or len(returned) != 1:
             return None
         found = self.ref(returned[0])
-        arguments = list(cursor.get_arguments())
+        arguments = given_to(cursor)
         written = _as_sign(cursor, target, arguments)
         owner = arguments[0] if written else _owner(cursor)
         base = Ref("this") if owner is None else self.ref(owner)

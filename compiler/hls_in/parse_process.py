@@ -15,6 +15,7 @@ from ctypes import c_double, c_int, c_longlong
 from importlib import import_module
 from typing import Any
 
+from penstock.compiler.hls_in.parse_calls import given_to
 from penstock.compiler.hls_in.parse_fields import default_values
 from penstock.compiler.hls_in.parse_integers import IntegerReader, is_one_bit, lowest_bit
 from penstock.compiler.hls_in.parse_records import ClangCursor, stream_of
@@ -274,7 +275,7 @@ class SyntaxReader(IntegerReader):
     def call(self, cursor: ClangCursor) -> SyntaxList:
         children = list(cursor.get_children())
         called = cursor.spelling
-        arguments = list(cursor.get_arguments())
+        arguments = given_to(cursor)
         target = cursor.referenced
         of_record = self.of_record(cursor, called, arguments, children)
         if of_record is not None:

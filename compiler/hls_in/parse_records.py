@@ -13,6 +13,7 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
+from penstock.compiler.hls_in.parse_calls import given_to
 from penstock.compiler.hls_in.parse_fields import default_values, has_body, has_union
 from penstock.compiler.hls_in.parse_refs import Path, Ref, SyntaxList, chain, field_of
 from penstock.compiler.hls_in.parse_templates import template_of
@@ -237,18 +238,25 @@ class RecordReader(ABC):
         return dict.fromkeys(wanted, self.bad(cursor, "this expression of a struct"))
 
     def _listed(self, cursor: ClangCursor, wanted: list[Path]) -> dict[Path, SyntaxList]:
-        place = self.place(cursor)
-        heads = list(dict.fromkeys(path[0] for path in wanted))
+        place, children = self.place(cursor), list(cursor.get_children())
         found: dict[Path, SyntaxList] = {}
-        for head, child in zip(heads, cursor.get_children(), strict=False):
+        for head in dict.fromkeys(path[0] for path in wanted):
+            if not children:
+                break
             below = [path[1:] for path in wanted if path[0] == head]
+            first = bare(children[0])
+            if below != [()] and first.kind != CursorKind.INIT_LIST_EXPR and self.paths(first.type) is None:
+                given, children = children[: len(below)], children[len(below) :]  # without braces of its own
+                found |= {(head, *path): self.expression(one) for path, one in zip(below, given, strict=False)}
+                continue
+            child, children = children[0], children[1:]
             inner = self.numbers(child, below) if below != [()] else {(): self.expression(child)}
             found |= {(head, *path): tree for path, tree in (inner or {}).items()}
         zero = ["literal", place, 0, ["int", 32, True]]
         return {path: found.get(path, zero) for path in wanted}
 
     def _called(self, cursor: ClangCursor, wanted: list[Path]) -> dict[Path, SyntaxList] | None:
-        place, arguments, target = self.place(cursor), list(cursor.get_arguments()), cursor.referenced
+        place, arguments, target = self.place(cursor), given_to(cursor), cursor.referenced
         children = list(cursor.get_children())
         if target is None or target.kind == CursorKind.CONSTRUCTOR:
             if target is not None and has_body(target):

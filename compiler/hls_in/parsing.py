@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.compiler.errors import Mistakes, PenstockError
-from penstock.compiler.hls_in.fence import Sources, read_sources, shipped
+from penstock.compiler.hls_in.fence import WHOLE_HEADERS, Sources, read_sources, shipped
 from penstock.compiler.hls_in.syntax import Tree
 
 _SECONDS = 60
@@ -42,10 +42,11 @@ def parse(path: Path) -> Unit:
     sources = read_sources(path)
     files = {str(Path(_ROOT) / file.relative_to(sources.folder)): text for file, text in sources.texts.items()}
     headers = {f"{_HEADERS}/{name}": text for name, text in shipped().items()}
+    whole = [f"{_HEADERS}/{path.name}" for path in sorted(WHOLE_HEADERS.glob("*.h"))]
     main = str(Path(_ROOT) / sources.main.relative_to(sources.folder))
     request = {
-        "main": main, "own": list(files), "texts": files | headers, "arguments": _ARGUMENTS, "seconds": _SECONDS,
-        "memory": _MEMORY,
+        "main": main, "own": [*files, *whole], "texts": files | headers, "arguments": _ARGUMENTS,
+        "seconds": _SECONDS, "memory": _MEMORY,
     }  # fmt: skip
     answer = _run(request, path.name)
     mistakes = Mistakes()

@@ -41,6 +41,13 @@ def declared_in(tree: Tree) -> list[tuple[str, Tree]]:
     return [(part[2], part[3]) for part in tree[2]] if tree[0] == "group" else []
 
 
+def is_no_place(tree: Tree) -> bool:
+    """Whether an expression is a value that lies nowhere: what a reference gets of it is a copy."""
+    while tree[0] == "cast":
+        tree = tree[3]
+    return tree[0] in ("literal", "binary", "choice", "call") or (tree[0] == "unary" and tree[2] != "*")
+
+
 def names_of_counters(tree: Tree) -> set[str]:
     """Variables that loops anywhere in a statement count with."""
     found = {variable_of(tree)} if tree[0] == "for" and len(tree) == 7 else set[str]()

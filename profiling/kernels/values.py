@@ -21,6 +21,7 @@ from penstock.compiler.dialects import stream
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.arguments import KernelArgument
 from penstock.compiler.hls_in.elaborate import read_kernel
+from penstock.compiler.hls_in.fence import WHOLE_HEADERS
 from penstock.compiler.hls_in.records import graphs
 from penstock.compiler.hls_in.to_nests import KernelNests, nests_of_kernel
 from penstock.compiler.interpreter import stream as stream_interpreter
@@ -217,7 +218,7 @@ def source_program(
     program = build_program(
         folder, str(path.resolve()), f"::{top}", [one for one, _ in taken], ToolRunner(),
         order=list(dict.fromkeys(a.part.of if a.part is not None else a.name for a, _ in taken if not a.returned)),
-        headers=(HEADERS, emitted_headers()), where=path.name, flags=flags, streams=True,
+        headers=(HEADERS, WHOLE_HEADERS, emitted_headers()), where=path.name, flags=flags, streams=True,
     )  # fmt: skip
     return FieldProgram(program, {one.name: tuple(fields) for one, fields in taken if fields})
 

@@ -1,0 +1,99 @@
+"""What calls give: values that are left out, references to what lies nowhere, and headers that say what they do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.profiling.kernels.analysis import analyse_kernel
+from penstock.profiling.kernels.values import check_values
+
+LEFT_OUT = """
+static int scaled(int x, int by = 3, int plus = 1 + 2) { return x * by + plus; }
+template <int N> static int moved(int x, int k = 2 * N) { return x + k; }
+struct counter {
+  int held;
+  int step(int by = 2, bool twice = false) { held += twice ? 2 * by : by; return held; }
+};
+void top(const int a[32], int o[32]) {
+  for (int i = 0; i < 32; i++) {
+    counter c;
+    c.held = i;
+    o[i] = scaled(a[i]) + scaled(a[i], 5) + scaled(i, 2, 9) + moved<7>(i) + c.step() + c.step(5) + c.step(1, true);
+  }
+}
+"""
+REFERENCES = """
+static int add(const int &x, const short &y) { return x + 2 * y; }
+static void put(int *o, int i, const int &v) { o[i] = v; }
+static void up(int &x) { x++; }
+template <class T> static T biggest(const T &a, const T &b) { return a > b ? a : b; }
+void top(const int a[32], int o[32], int p[32], int q[32]) {
+  for (int i = 0; i < 32; i++) {
+    int z = a[i];
+    o[i] = add(a[i] + 1, 7) + add(z, (short)z) + add(-z, (short)a[i]);
+    put(p, i, 3 * z);
+    up(z);
+    q[i] = biggest(a[i], -z) + biggest(4, z);
+  }
+}
+"""
+SHIFTED = """
+#include "ap_shift_reg.h"
+void top(const int a[64], int o[64]) {
+  static ap_shift_reg<int, 8> line[2];
+  for (int i = 0; i < 64; i++) {
+#pragma HLS PIPELINE II=1
+    int x = line[0].shift(a[i]);
+    int y = line[1].shift(x, 3);
+    o[i] = x + 2 * y + line[0].read(2);
+  }
+}
+"""
+LANES = """
+#include <array>
+typedef std::array<int, 8> row;
+static int sum(const row &r) {
+  int s = 0;
+  for (unsigned i = 0; i < r.size(); i++) s += r[i];
+  return s;
+}
+void top(const int a[32], int o[32]) {
+  std::array<int, 4> w = {1, 2, 3, 4};
+  row t;
+  t.fill(3);
+  t[2] = a[0];
+  for (int i = 0; i < 32; i++) o[i] = a[i] * w[1] + sum(t) + w.back();
+}
+"""
+
+BRACES = """
+struct pair { int x, y; };
+struct one { int k; int v[3]; int m; };
+struct other { pair q; int v[2][2]; };
+void top(const int a[32], int o[32]) {
+  one w = {7, 1, 2, 3, 9}, u = {7, {4, 5}, 6}, z = {1};
+  other s = {{7, 1}, {{2, 3}, {9, 8}}}, e = {1, 2, 3, 4, 5, 6};
+  pair l[2] = {{1, 2}, {3, 4}};
+  for (int i = 0; i < 32; i++)
+    o[i] = a[i] * w.v[1] + w.m * w.k + w.v[2] + u.v[0] + u.v[2] * 3 + u.m + z.k + z.v[1] + s.v[1][0] + s.q.x * s.q.y +
+           l[1].x + l[0].y + e.v[1][0] + e.q.y * 100;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "text", [LEFT_OUT, REFERENCES, SHIFTED, LANES, BRACES], ids=["left-out", "references", "shifted", "lanes", "braces"]
+)
+def test_values_are_those_of_the_source(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(text)
+    assert check_values(path, "top").equal
+
+
+def test_a_shift_register_takes_a_word_each_cycle(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(SHIFTED)
+    (loop,) = analyse_kernel(path, "top").loops
+    assert loop.ii == 1
