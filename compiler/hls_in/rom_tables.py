@@ -22,6 +22,7 @@ from penstock.compiler.hls_in.storage import KernelArray
 from penstock.compiler.hls_in.syntax import (
     Tree,
     all_calls_in,
+    assigned_in,
     declared_within,
     loops_in,
     names_in,
@@ -67,12 +68,12 @@ class RomTables(Nests):
         if self.works_out or self.at_once or self.sometimes or not self.only_goes_on():
             return False
         if tree[0] == "for":
-            return not self._computes_with_floats(tree)
+            return not self._computes_with_floats(tree) and not self._reaches_out(tree)
         call = tree[2] if tree[0] == "expression" else None
         if call is None or call[0] != "call" or call[2] in self.calls:
             return False
         function = self.functions.get(call[2])
-        return function is not None and any(True for _ in loops_in(function[6]))
+        return function is not None and any(True for _ in loops_in(function[6])) and not self._reaches_out(call)
 
     def _computes_with_floats(self, tree: Tree) -> bool:
         """Whether functions of floats are asked for, as far as they are named here."""
@@ -96,6 +97,19 @@ class RomTables(Nests):
         if array.argument or array.blocks or array.number or array.registers or array.where in self.spoiled:
             return False
         return _FEWEST <= array.words <= MOST_FILLED
+
+    def _reaches_out(self, tree: Tree, depth: int = 0) -> bool:
+        """Whether a function that is called changes what it neither declares nor is given."""
+        for call in all_calls_in(tree):
+            function = self.functions.get(call[2])
+            if function is None:
+                continue
+            own = declared_within(function[6]) | {parameter for parameter, _, _ in function[3]}
+            if depth > _DEEPEST or not (stored_in(function[6]) | set(assigned_in(function[6]))) <= own:
+                return True
+            if self._reaches_out(function[6], depth + 1):
+                return True
+        return False
 
     def _is_data(self, name: str) -> bool:
         """Whether a name stands for what no constant can be."""
