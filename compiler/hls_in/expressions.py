@@ -45,8 +45,8 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
     tables: dict[KernelArray, tuple[float | int, ...]]
     touched: set[KernelArray]
     """Arrays that were read or written already."""
-    filled: dict[KernelArray, str]
-    """Where each table of constants is filled (`rom_tables.py`)."""
+    filled: dict[KernelArray, tuple[str, tuple[tuple[str, float | int | None], ...]]]
+    """Where each table of constants is filled, and which constants from outside decide its words (`rom_tables.py`)."""
     spoiled: set[str]
     """Places of arrays that are stored to after they were filled."""
     works_out: bool = False

@@ -48,7 +48,7 @@ class RomTables(Nests):
         """Whether a statement fills tables of constants, which are known from here on; `later` are those behind it."""
         if not self._may_fill(tree):
             return False
-        arrays, place = self._filled_by(tree, later), where(tree[1])
+        arrays, place = self._filled_by(tree, later), (where(tree[1]), self._given(tree))
         if not arrays:
             return False
         if any(self.filled.get(array) != place for array in arrays):  # not another call of the function around
@@ -58,8 +58,8 @@ class RomTables(Nests):
             for array, words in zip(arrays, found, strict=True):
                 self.filled[array], self.tables[array], array.constant = place, words, True
                 self.initial.pop(array, None)
-                self.says(f"{array.name} is a ROM: what fills it at {place} is known, and takes no time")
-        for name, value in self.ends.get(place, {}).items():
+                self.says(f"{array.name} is a ROM: what fills it at {place[0]} is known, and takes no time")
+        for name, value in self.ends.get(place[0], {}).items():
             if isinstance(slot := self.scope.find(name), Slot):
                 slot.write(self.graph.constant(value, slot.kind, slot.bits, slot.signed), self.path, self.graph)
         return True
@@ -97,6 +97,11 @@ class RomTables(Nests):
         if array.argument or array.blocks or array.number or array.registers or array.where in self.spoiled:
             return False
         return _FEWEST <= array.words <= MOST_FILLED
+
+    def _given(self, tree: Tree) -> tuple[tuple[str, float | int | None], ...]:
+        """Constants from outside that decide what a statement stores."""
+        slots = {name: self.scope.find(name) for name in sorted(set(names_in(tree)) - declared_within(tree))}
+        return tuple((n, s.value.value) for n, s in slots.items() if isinstance(s, Slot) and s.value is not None)
 
     def _reaches_out(self, tree: Tree, depth: int = 0) -> bool:
         """Whether a function that is called changes what it neither declares nor is given."""

@@ -258,6 +258,31 @@ void top(const int a[32], int o[32]) {
     assert check_values(tmp_path / "kernel.cpp", "top").equal
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "init(t, 4); init(t, 5); for (int i = 0; i < 32; i++) { o[i] = a[i] + t[i]; p[i] = t[31 - i]; }",
+        "use(a, o, 3); use(a, p, 4);",
+        "use(a, o, 3); use(a, p, 3);",
+    ],
+)
+def test_calls_with_other_constants_fill_no_table(tmp_path: Path, body: str) -> None:
+    text = f"""
+static void init(int t[32], int k) {{ for (int i = 0; i < 32; i++) t[i] = i + k; }}
+static void use(const int a[32], int o[32], int k) {{
+  int t[32];
+  init(t, k);
+  for (int i = 0; i < 32; i++) o[i] = a[i] + t[i];
+}}
+void top(const int a[32], int o[32], int p[32]) {{
+  int t[32];
+  {body}
+}}
+"""
+    assert bool(read(tmp_path, text).tables) is ("p, 3" in body)
+    assert check_values(tmp_path / "kernel.cpp", "top").equal
+
+
 @settings(max_examples=6)
 @given(
     st.integers(-9, 9), st.integers(1, 7), st.integers(0, 3), st.sampled_from(["+", "-", "*", "&", "|", "^"]),
