@@ -43,4 +43,4 @@ def has_body(target: Any) -> bool:
     # what the compiler makes itself has a body, and stands in no text
     if target.kind == CursorKind.CXX_METHOD and target.is_default_method():
         return False
-    return target.kind != CursorKind.CONSTRUCTOR or any(c == target for c in target.semantic_parent.get_children())
+    return target.kind != CursorKind.CONSTRUCTOR or target.location != target.semantic_parent.location

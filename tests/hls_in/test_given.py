@@ -68,6 +68,25 @@ void top(const int a[32], int o[32]) {
 }
 """
 
+BEGUN = """
+template <int N> struct squares {
+  int v[N];
+  squares() { for (int i = 0; i < N; i++) v[i] = i * i; }
+};
+struct sum { int s, n; sum() : s(5), n(2) {} sum(int k) { s = k; n = 1; } };
+struct plain { int k; };
+void top(const int a[16], int o[16]) {
+  squares<16> t;
+  for (int i = 0; i < 16; i++) {
+    sum x, y(3);
+    plain z, w;
+    z.k = 4;
+    w = z;
+    x.s += a[i];
+    o[i] = x.s * x.n + y.s + t.v[i] + w.k;
+  }
+}
+"""
 BRACES = """
 struct pair { int x, y; };
 struct one { int k; int v[3]; int m; };
@@ -84,7 +103,9 @@ void top(const int a[32], int o[32]) {
 
 
 @pytest.mark.parametrize(
-    "text", [LEFT_OUT, REFERENCES, SHIFTED, LANES, BRACES], ids=["left-out", "references", "shifted", "lanes", "braces"]
+    "text",
+    [LEFT_OUT, REFERENCES, SHIFTED, LANES, BRACES, BEGUN],
+    ids=["left-out", "references", "shifted", "lanes", "braces", "begun"],
 )
 def test_values_are_those_of_the_source(text: str, tmp_path: Path) -> None:
     path = tmp_path / "kernel.cpp"
