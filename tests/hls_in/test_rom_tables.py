@@ -283,7 +283,7 @@ void top(const int a[32], int o[32], int p[32]) {{
     assert check_values(tmp_path / "kernel.cpp", "top").equal
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(
     st.integers(-9, 9), st.integers(1, 7), st.integers(0, 3), st.sampled_from(["+", "-", "*", "&", "|", "^"]),
     st.sampled_from(["int", "short", "unsigned char", "long", "float", "double"]),
