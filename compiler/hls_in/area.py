@@ -69,10 +69,10 @@ def area_of(timed: Timed, delays: Delays) -> Area:
         words = -(-array.words // max(1, array.banks))
         if words > 64:
             rounded = 1 << (words - 1).bit_length() if words <= 8192 else words
-            double = 2 if array.name in timed.channels else 1
+            copies = 2 if array.name in timed.channels else 1
             if array.read_by_all:
-                double *= -(-_reads_at_once(array, timed) // (_PORTS_OF_A_COPY * array.banks))
-            bram += array.banks * max(1, round(rounded * -(-array.bits // 18) / 1024)) * double
+                copies *= -(-_reads_at_once(array, timed) // (_PORTS_OF_A_COPY * array.banks))
+            bram += array.banks * max(1, round(rounded * -(-array.bits // 18) / 1024)) * copies
     return Area(dsp, lut, ff, bram)
 
 

@@ -18,10 +18,8 @@ from penstock.compiler.schedule.library import ChainRules, Operator, OperatorLib
 
 _NAMES = {
     "add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "div": "arith.divf", "fcompare": "arith.cmpf",
-    "widen": "arith.extf", "narrow": "arith.truncf", "exp": "math.exp", "sqrt": "math.sqrt", "rsqrt": "math.rsqrt",
-    "tanh": "math.tanh", "erf": "math.erf", "log": "math.log", "floor": "math.floor", "ceil": "math.ceil",
-    "sin": "math.sin", "cos": "math.cos", "pow": "math.powf", "toint": "arith.fptosi", "fromint": "arith.sitofp",
-    "recip": "reciprocal", "rint": "math.roundeven",
+    "widen": "arith.extf", "narrow": "arith.truncf", "toint": "arith.fptosi", "fromint": "arith.sitofp",
+    "pow": "math.powf", "rint": "math.roundeven", "recip": "reciprocal",
 }  # fmt: skip
 REAL = ("half", "float", "double")
 # ns at 32 bits of combinational operators, as schedules of the tool print them for this family

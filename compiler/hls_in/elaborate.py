@@ -46,10 +46,12 @@ def read_kernel(path: Path, top: str, *, rolled: bool = False, values: bool = Fa
     first = Elaborator(unit, top, rolled=rolled, values=values)
     try:
         kernel = first.kernel()
-        unchanged = _unchanged(kernel) & first.listed
-        if not first.late and not first.reached and not unchanged and not first.spoiled:
+        written = _written(kernel)
+        unchanged = {array.where for array in kernel.initial if array not in written} & first.listed
+        spoiled = {array.where for array in first.filled if array in written}
+        if not first.late and not first.reached and not unchanged and not spoiled:
             return kernel
-        again = Elaborator(unit, top, first.directed, rolled, first.reached, unchanged, values, first.spoiled)
+        again = Elaborator(unit, top, first.directed, rolled, first.reached, unchanged, values, spoiled)
         return again.kernel()
     except Abandon as stop:
         raise stop.error from None
@@ -60,13 +62,12 @@ def read_kernel(path: Path, top: str, *, rolled: bool = False, values: bool = Fa
         ) from None  # fmt: skip
 
 
-def _unchanged(kernel: ReadKernel) -> set[str]:
-    """Memories with values from the start that nobody writes, by their places: to the tool they are constants."""
-    written = {
+def _written(kernel: ReadKernel) -> set[KernelArray | None]:
+    """Memories that somebody stores to. To the tool others with values from the start are constants."""
+    return {
         node.array for piece in graphs(kernel.body) for node in piece.graph.nodes
         if node.op == "store" or (node.op == "phi" and node.follow is not None)
     }  # fmt: skip
-    return {array.where for array in kernel.initial if array not in written}
 
 
 class Elaborator(RomTables):
@@ -82,7 +83,7 @@ class Elaborator(RomTables):
         self.late = False
         self.reached = dict(reached or {})
         self.unchanged = unchanged
-        self.spoiled, self.filled, self.ends = set(spoiled), {}, {}
+        self.spoiled, self.filled, self.ends = spoiled, {}, {}
         self.listed = set()
         self.apart = {}
         self.rolled, self.values, self.returned = rolled, values, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Set
 from dataclasses import replace
 from typing import Any
 
@@ -47,8 +48,8 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
     """Arrays that were read or written already."""
     filled: dict[KernelArray, tuple[str, tuple[tuple[str, float | int | None], ...]]]
     """Where each table of constants is filled, and which constants from outside decide its words (`rom_tables.py`)."""
-    spoiled: set[str]
-    """Places of arrays that are stored to after they were filled."""
+    spoiled: Set[str]
+    """Places of arrays that an earlier walk saw stored to after they were filled."""
     works_out: bool = False
     """It is at the words of a table: what is no constant ends that."""
     reached: dict[str, int]
@@ -314,8 +315,6 @@ class ExpressionWalk(Conversions, Returns, BitAccess, StreamAccess, ABC):
         elif isinstance(target, tuple):
             array, index = target[0].array, target[1]
             self.touched.add(array)
-            if array in self.filled:
-                self.spoiled.add(array.where)
             value = self.convert(value, array.kind, array.bits, array.signed)
             self.memories.write(array, index, value, self.path, tree[1][1])
         else:

@@ -13,6 +13,7 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
+from penstock.compiler.hls_in.float_functions import FUNCTIONS
 from penstock.compiler.hls_in.parse_calls import given_to
 from penstock.compiler.hls_in.parse_fields import default_values, has_body, has_union
 from penstock.compiler.hls_in.parse_refs import Path, Ref, SyntaxList, chain, field_of
@@ -22,10 +23,6 @@ cindex: Any = import_module("clang.cindex")
 CursorKind: Any = cindex.CursorKind
 TypeKind: Any = cindex.TypeKind
 ClangCursor = Any
-MATHEMATICS = ("exp", "log", "sqrt", "tanh", "sin", "cos", "erf", "floor", "ceil", "fabs", "abs", "pow", "rsqrt",
-               "recip", "exp2", "log2", "trunc", "rint", "round", "ldexp", "tan", "asin", "acos", "atan", "sinh",
-               "cosh", "log10", "cbrt", "atan2", "hypot")  # fmt: skip
-"""Functions that headers declare and the walk knows by their names."""
 METHODS = (CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR)
 _MOST_FIELDS = 1024
 _DEPTH = 8
@@ -83,7 +80,7 @@ class RecordReader(ABC):
             owner = function.semantic_parent
             inside = function.kind in METHODS or (owner.kind == CursorKind.NAMESPACE and owner.spelling[:1].isalpha())
             plain = f"{owner.spelling}::{function.spelling}" if inside else function.spelling
-            taken, name = {*self._names.values(), *MATHEMATICS}, plain
+            taken, name = {*self._names.values(), *FUNCTIONS}, plain
             for number in count(1):
                 if name not in taken:
                     break

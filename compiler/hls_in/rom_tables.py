@@ -31,7 +31,7 @@ from penstock.compiler.hls_in.syntax import (
 )
 
 MOST_FILLED = 8192
-"""TableWords that are worked out; what fills more stays a loop."""
+"""Words that are worked out; what fills more stays a loop."""
 _FEWEST = 5
 """Fewer are no memory at all."""
 _DEEPEST = 8

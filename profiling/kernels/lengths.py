@@ -222,11 +222,11 @@ def _computed(node: KernelValue, args: list[int]) -> int | None:
             return -one
         case "abs", [one]:
             return abs(one)
-        case (("add" | "sub" | "mul" | "and" | "or" | "xor" | "shl" | "shr"), [left, right]):
+        case ("add" | "sub" | "mul" | "and" | "or" | "xor" | "shl" | "shr"), [left, right]:
             if node.op in ("shl", "shr") and right < 0:
                 return None
             return wrapped(int(fold(node.op, left, right)), node.bits, node.signed)
-        case (("div" | "rem"), [left, right]):
+        case ("div" | "rem"), [left, right]:
             return int(fold(node.op, left, right)) if right else None
         case _:
             return None
