@@ -83,7 +83,7 @@ class Elaborator(RomTables):
         self.late = False
         self.reached = dict(reached or {})
         self.unchanged = unchanged
-        self.spoiled, self.filled, self.ends = spoiled, {}, {}
+        self.spoiled, self.filled, self.ends, self.altering = spoiled, {}, {}, {}
         self.listed = set()
         self.apart = {}
         self.rolled, self.values, self.returned = rolled, values, None

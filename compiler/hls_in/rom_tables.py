@@ -34,13 +34,13 @@ MOST_FILLED = 8192
 """Words that are worked out; what fills more stays a loop."""
 _FEWEST = 5
 """Fewer are no memory at all."""
-_DEEPEST = 8
-"""Calls in calls that are looked through."""
 
 TableWords = tuple[float | int, ...]
 
 
 class RomTables(Nests):
+    altering: dict[str, set[str]]
+    """What each function changes."""
     ends: dict[str, dict[str, float | int]]
     """Where counters that were declared before them stand behind loops that fill tables."""
 
@@ -82,15 +82,13 @@ class RomTables(Nests):
 
     def _filled_by(self, tree: Tree, later: Sequence[Tree]) -> list[KernelArray]:
         """All that a statement changes, if that is arrays of the design's own, which no other changes here."""
-        own = declared_within(tree)
-        if any(self._is_data(name) for name in set(names_in(tree)) - own):
+        if any(self._is_data(name) for name in set(names_in(tree)) - declared_within(tree)):
             return []
-        names = sorted((self._stored(tree) | set(self.changed_in(tree, heads=False))) - own)
-        if any(not self._stored(other).isdisjoint(names) for other in later):
+        names = sorted(self._altered(tree))
+        if any(not self._altered(other).isdisjoint(names) for other in later):
             return []
-        found = [
-            view.array for name in names if isinstance(view := self.scope.find(name), ArrayView) and _is_whole(view)
-        ]
+        views = [view for name in names if isinstance(view := self.scope.find(name), ArrayView) and _is_whole(view)]
+        found = [view.array for view in views]
         return found if len(found) == len(names) and all(map(self._may_be_a_table, found)) else []
 
     def _may_be_a_table(self, array: KernelArray) -> bool:
@@ -103,36 +101,32 @@ class RomTables(Nests):
         slots = {name: self.scope.find(name) for name in sorted(set(names_in(tree)) - declared_within(tree))}
         return tuple((n, s.value.value) for n, s in slots.items() if isinstance(s, Slot) and s.value is not None)
 
-    def _reaches_out(self, tree: Tree, depth: int = 0) -> bool:
+    def _reaches_out(self, tree: Tree) -> bool:
         """Whether a function that is called changes what it neither declares nor is given."""
-        for call in all_calls_in(tree):
-            function = self.functions.get(call[2])
-            if function is None:
-                continue
-            own = declared_within(function[6]) | {parameter for parameter, _, _ in function[3]}
-            if depth > _DEEPEST or not (stored_in(function[6]) | set(assigned_in(function[6]))) <= own:
-                return True
-            if self._reaches_out(function[6], depth + 1):
-                return True
-        return False
+        called = [function for call in all_calls_in(tree) if (function := self.functions.get(call[2])) is not None]
+        return any(self._altered_by(one) - {parameter for parameter, _, _ in one[3]} for one in called)
 
     def _is_data(self, name: str) -> bool:
         """Whether a name stands for what no constant can be."""
         binding = self.scope.find(name)
         return isinstance(binding, StreamView) or (isinstance(binding, ArrayView) and binding.array.argument)
 
-    def _stored(self, tree: Tree, depth: int = 0) -> set[str]:
-        """Names of arrays that a statement stores to, or a function that it calls."""
-        found = stored_in(tree)
+    def _altered(self, tree: Tree) -> set[str]:
+        """Names from outside that a statement changes, or words of them, itself or by functions that it calls."""
+        found = stored_in(tree) | set(assigned_in(tree, heads=False))
         for call in all_calls_in(tree):
-            function = self.functions.get(call[2])
-            if function is None or depth > _DEEPEST:
+            if (function := self.functions.get(call[2])) is None:
                 continue
-            inner = self._stored(function[6], depth + 1)
-            for (parameter, _, _), argument in zip(function[3], call[3], strict=False):
-                if parameter in inner:
-                    found.update(list(names_in(argument))[:1])
-        return found
+            given = {name: list(names_in(tree))[:1] for (name, _, _), tree in zip(function[3], call[3], strict=False)}
+            found.update(*(given.get(name, [name]) for name in self._altered_by(function)))
+        return found - declared_within(tree)
+
+    def _altered_by(self, function: Tree) -> set[str]:
+        """The same of a function's body: its parameters, and what is neither theirs nor its own."""
+        if function[2] not in self.altering:
+            self.altering[function[2]] = set()  # of a recursion
+            self.altering[function[2]] = self._altered(function[6])
+        return self.altering[function[2]]
 
     def _worked_out(self, tree: Tree, arrays: Sequence[KernelArray]) -> list[TableWords] | None:
         """The words that a statement leaves in arrays; None where they are not all constants."""

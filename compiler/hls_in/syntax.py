@@ -73,22 +73,28 @@ def _assigns(sign: object) -> bool:
     return str(sign).endswith("=") and sign not in ("==", "!=", "<=", ">=")
 
 
+def _targets(node: Tree) -> Iterator[Tree]:
+    """What one node of a tree assigns to."""
+    if (node[0] == "binary" and len(node) == 6 and _assigns(node[2])) or (
+        node[0] == "unary" and len(node) == 5 and node[2] in _STEPS
+    ):
+        yield node[3]
+    elif node[0] == "operator" and len(node) == 4 and node[3]:  # of integers of any width, or a stream
+        if _assigns(node[2]) or node[2] in _STEPS:
+            yield node[3][0]
+        elif node[2] == ">>" and len(node[3]) == 2:
+            yield node[3][1]
+    elif node[0] == "method" and len(node) == 5 and node[3] == "read" and node[4]:
+        yield node[4][0]
+
+
 def assigned_in(tree: Tree, heads: bool = True) -> dict[str, Tree]:
     """Names that a statement assigns, in order, each with its place; `heads`: those too that loops count with."""
     found: dict[str, Tree] = {}
 
     def visit(node: Tree) -> None:
-        if (node[0] == "binary" and len(node) == 6 and _assigns(node[2])) or (
-            node[0] == "unary" and len(node) == 5 and node[2] in _STEPS
-        ):
-            _target_name(node[3], found)
-        elif node[0] == "operator" and len(node) == 4 and node[3]:  # of integers of any width, or a stream
-            if _assigns(node[2]) or node[2] in _STEPS:
-                _target_name(node[3][0], found)
-            elif node[2] == ">>" and len(node[3]) == 2:
-                _target_name(node[3][1], found)
-        elif node[0] == "method" and len(node) == 5 and node[3] == "read" and node[4]:
-            _target_name(node[4][0], found)
+        for target in _targets(node):
+            _target_name(target, found)
         for child in node[5:6] if node[0] == "for" and len(node) == 7 and not heads else node:
             if is_tree(child):
                 visit(child)
@@ -99,20 +105,8 @@ def assigned_in(tree: Tree, heads: bool = True) -> dict[str, Tree]:
 
 def stored_in(tree: Tree) -> set[str]:
     """Names of arrays and pointers of which a statement stores a word itself; a call may store to more."""
-    found: set[str] = set()
-    target = None
-    if (tree[0] == "binary" and len(tree) == 6 and _assigns(tree[2])) or (
-        tree[0] == "unary" and len(tree) == 5 and tree[2] in _STEPS
-    ):
-        target = tree[3]
-    elif tree[0] == "operator" and len(tree) == 4 and tree[3] and (_assigns(tree[2]) or tree[2] in _STEPS):
-        target = tree[3][0]
-    if target is not None and target[0] != "name":
-        found.update(list(names_in(target))[:1])
-    for child in tree:
-        if is_tree(child):
-            found |= stored_in(child)
-    return found
+    found = {name for target in _targets(tree) if target[0] != "name" for name in list(names_in(target))[:1]}
+    return found.union(*(stored_in(child) for child in tree if is_tree(child)))
 
 
 def compares_numbers(tree: Tree) -> bool:
