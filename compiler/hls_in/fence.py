@@ -51,16 +51,19 @@ def lay_out(sources: Sources, text: str, folder: Path) -> Path:
     return folder / sources.main.relative_to(sources.folder)
 
 
-OF_CPP = ("algorithm", "array", "iostream", "utility")
-"""Headers of C++ that C has none of."""
+_HOST = dict.fromkeys(("fstream", "map", "sstream", "string", "vector"), "host.h")
+OTHERWISE = {
+    **{name: f"{name}.h" for name in ("algorithm", "array", "iostream", "tuple", "type_traits", "utility")},
+    **_HOST, "utils/x_hls_utils.h": "hls_limits.h",
+}  # fmt: skip
+"""Headers of C++ that C has none of, and of Vitis, that are here under another name."""
 
 
 def shipped() -> dict[str, str]:
     """The headers that come with Penstock by name: declarations of Vitis' own and the few of C++ that kernels use."""
     own = {path.name: path.read_text() for path in (*HEADERS.glob("*.h"), *WHOLE_HEADERS.glob("*.h"))}
-    bare = {name: f"{name}.h" for name in OF_CPP}
-    others = ("ap_", "hls_", *OF_CPP)
-    bare |= {"c" + name.removesuffix(".h"): name for name in own if not name.startswith(others)}
+    others = ("ap_", "hls_", *(name.removesuffix(".h") for name in OTHERWISE.values()))
+    bare = OTHERWISE | {"c" + name.removesuffix(".h"): name for name in own if not name.startswith(others)}
     return own | {name: f"#pragma once\n#include <{target}>\n" for name, target in bare.items()}
 
 

@@ -118,3 +118,33 @@ def test_a_shift_register_takes_a_word_each_cycle(tmp_path: Path) -> None:
     path.write_text(SHIFTED)
     (loop,) = analyse_kernel(path, "top").loops
     assert loop.ii == 1
+
+
+def test_headers_of_a_host_are_read_where_no_kernel_uses_them(tmp_path: Path) -> None:
+    """As sources of generators have them: text, files and containers in functions that the top does not call."""
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""
+#include "hls_stream.h"
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+template <class T, unsigned N> void load(T *w, const char *name) {
+  std::ifstream in(std::string(name).c_str(), std::ios::binary);
+  if (in.fail()) std::cerr << "no " << std::string(name) << std::endl;
+  std::string line;
+  while (std::getline(in, line, ',')) std::istringstream(line) >> w[0];
+}
+template <class S, class T> void copied(std::vector<S> from, T into[8]) { std::copy(from.cbegin(), from.cend(), into); }
+template <class T> typename std::enable_if<std::is_same<T, int>::value, T>::type twice(T x) { return 2 * x; }
+template <class T> typename std::enable_if<!std::is_same<T, int>::value, T>::type twice(T x) { return x; }
+void top(const int a[8], const short b[8], int o[8]) {
+  for (int i = 0; i < 8; i++) o[i] = twice(a[i]) + twice(b[i]);
+}
+""")
+    assert analyse_kernel(path, "top").latency is not None
+    assert check_values(path, "top").equal

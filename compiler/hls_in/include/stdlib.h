@@ -3,4 +3,5 @@
 #pragma once
 #include <stddef.h>
 int abs(int);
+void exit(int);
 namespace std {}
