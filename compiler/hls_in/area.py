@@ -69,7 +69,7 @@ def area_of(timed: Timed, delays: Delays) -> Area:
         words = -(-array.words // max(1, array.banks))
         if words > 64:
             rounded = 1 << (words - 1).bit_length() if words <= 8192 else words
-            copies = 2 if array.name in timed.channels else 1
+            copies = 2 if array.channel and not array.blocks else 1
             if array.read_by_all:
                 copies *= -(-_reads_at_once(array, timed) // (_PORTS_OF_A_COPY * array.banks))
             bram += array.banks * max(1, round(rounded * -(-array.bits // 18) / 1024)) * copies

@@ -119,7 +119,7 @@ def accesses_of(
     for array in sorted({n.array for n in item.graph.nodes if n.array is not None and n.array.blocks}, key=_name):
         once = TokenPattern(tuple(PatternLevel(((0, 1),), 1) for _ in shell.counters or (None,)))
         writes = any(n.array is array and n.op == "store" for n in item.graph.nodes)
-        yield ChannelAccess(array.name, "write" if writes else "read", once, hold=shell.iterations - 1)
+        yield ChannelAccess(array.channel, "write" if writes else "read", once, hold=shell.iterations - 1)
 
 
 def _stages_in_turn(

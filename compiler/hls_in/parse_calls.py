@@ -28,6 +28,15 @@ def given_to(call: Any) -> list[Any]:
     return found
 
 
+def is_constexpr(function: Any) -> bool:
+    """Whether a function is one that the compiler may work out; what was made of a template is what that is."""
+    written = template_of(function) or function.get_definition() or function
+    if function.kind != CursorKind.FUNCTION_DECL:
+        return False
+    before = (token.spelling for token in written.get_tokens() if token.extent.start.offset < written.location.offset)
+    return "constexpr" in before
+
+
 def _parameters(function: Any) -> list[Any]:
     return [child for child in function.get_children() if child.kind == CursorKind.PARM_DECL]
 

@@ -15,7 +15,7 @@ from ctypes import c_double, c_int, c_longlong
 from importlib import import_module
 from typing import Any
 
-from penstock.compiler.hls_in.parse_calls import given_to
+from penstock.compiler.hls_in.parse_calls import given_to, is_constexpr
 from penstock.compiler.hls_in.parse_fields import default_values
 from penstock.compiler.hls_in.parse_integers import IntegerReader, is_one_bit, lowest_bit
 from penstock.compiler.hls_in.parse_records import ClangCursor, stream_of
@@ -272,11 +272,22 @@ class SyntaxReader(IntegerReader):
             value += 1 << 64  # the library gives it with a sign
         return ["literal", self.place(cursor), value, type_]
 
+    def known(self, cursor: ClangCursor) -> SyntaxList | None:
+        """A call that the compiler works out: an integer, since it rounds floats as its host does."""
+        result = _lib.clang_Cursor_Evaluate(cursor)
+        if not result:
+            return None
+        whole = _lib.clang_EvalResult_getKind(result) == 1
+        _lib.clang_EvalResult_dispose(result)
+        return self.literal(cursor) if whole else None
+
     def call(self, cursor: ClangCursor) -> SyntaxList:
         children = list(cursor.get_children())
         called = cursor.spelling
         arguments = given_to(cursor)
         target = cursor.referenced
+        if target is not None and is_constexpr(target) and (known := self.known(cursor)) is not None:
+            return known
         of_record = self.of_record(cursor, called, arguments, children)
         if of_record is not None:
             return of_record

@@ -141,7 +141,7 @@ class RecordReader(ABC):
         for one in canonical.get_fields():
             inner = self.leaves(one.type, depth + 1) or [("", self.type(one.type))]
             found += [(f".{one.spelling}{suffix}", t) for suffix, t in inner]
-        return found if 0 < len(found) <= _MOST_FIELDS else None
+        return found if len(found) <= _MOST_FIELDS else None
 
     def _within(
         self, type_: Any, wrap: Callable[[SyntaxList], SyntaxList], depth: int

@@ -59,6 +59,8 @@ class KernelArray:
     """What the top returns, for those who ask for values: a host sees it as one more argument."""
     external: bool = False
     """An argument behind an m_axi interface."""
+    channel: str = ""
+    """Of what tasks of a dataflow region hand over: what the channel is called, as no other one is."""
     shared: bool = False
     """An argument that several tasks of a dataflow region meet: each has one of its ports."""
 

@@ -8,13 +8,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.hls_in.channel_ends import (
-    accesses_of,
-    arrays_of,
-    lane_groups,
-    lanes_met,
-    stream_ends,
-)
+from penstock.compiler.hls_in.channel_ends import accesses_of, arrays_of, lane_groups, lanes_met, stream_ends
 from penstock.compiler.hls_in.cutting import cut_memories
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.records import (
@@ -31,6 +25,7 @@ from penstock.compiler.hls_in.records import (
 )
 from penstock.compiler.hls_in.schedule import ScheduledPipeline, schedule
 from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream
+from penstock.compiler.names import Names
 from penstock.compiler.simulator import (
     Channel,
     ChannelAccess,
@@ -246,19 +241,22 @@ class RegionTiming:
         groups = lane_groups(list(sets.items()), self.timed.lanes)
         groups = {name: lane for name, lane in groups.items() if not lane[0].argument}  # outside they are never awaited
         self._check_ends(tasks, groups)
-        arrays = self._pipos(tasks)
+        arrays, blocks = self._pipos(tasks), [array for array in met if array.blocks]
+        names = Names(groups)
+        for array in (*(one for one, _, _ in arrays), *blocks):
+            array.channel = names.take(array.name)
         channels = [
             Channel(name, "fifo", streams.depth, streams.bits) for name, (streams, _) in groups.items()
         ] + [
-            Channel(array.name, "pipo", 2, array.bits, array.words, producers, consumers)
+            Channel(array.channel, "pipo", 2, array.bits, array.words, producers, consumers)
             for array, producers, consumers in arrays
         ] + [
-            Channel(array.name, "block", array.blocks, array.bits, array.words) for array in met if array.blocks
+            Channel(array.channel, "block", array.blocks, array.bits, array.words) for array in blocks
         ]  # fmt: skip
         for name, (streams, _) in groups.items():
             self.timed.channels[name] = streams
         for array, _, _ in arrays:
-            self.timed.channels[array.name] = array
+            self.timed.channels[array.channel] = array
         processes: list[SimulatedProcess] = []
         for task in tasks:
             phases: list[Phase] = []

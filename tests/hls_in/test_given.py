@@ -148,3 +148,46 @@ void top(const int a[8], const short b[8], int o[8]) {
 """)
     assert analyse_kernel(path, "top").latency is not None
     assert check_values(path, "top").equal
+
+
+def test_what_the_compiler_works_out_is_a_constant(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""
+constexpr int log2_up(int x) { return (x <= 2) ? 1 : 1 + log2_up((x + 1) / 2); }
+template <int N> constexpr int squared() { return N * N; }
+constexpr int twice(int x) { return 2 * x; }
+constexpr float half(float x) { return 0.5f * x; }
+void top(const int a[32], int o[32], float p[32]) {
+  static constexpr int N = log2_up(300);
+  int w[N];
+  for (int i = 0; i < N; i++) w[i] = i * squared<3>();
+  for (int i = 0; i < 32; i++) { o[i] = a[i] * N + w[N - 1] + twice(a[i]) + twice(5); p[i] = half(3) * a[i]; }
+}
+""")
+    assert check_values(path, "top").equal
+
+
+def test_objects_without_fields_and_arrays_of_one_name_between_tasks(tmp_path: Path) -> None:
+    """Function objects, and a function that a dataflow region inlines twice, each time with arrays of its own."""
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""
+#include "hls_stream.h"
+struct larger { int operator()(int a, int b) { return a > b ? a : b; } };
+template <class Op> int both(int a, int b, Op op) { return op(a, b); }
+template <int N> void layer(hls::stream<int> &in, hls::stream<int> &out) {
+#pragma HLS INLINE
+  int data[16], res[16];
+  for (int i = 0; i < 16; i++) data[i] = in.read();
+  for (int i = 0; i < 16; i++) { larger op; res[i] = both(data[15 - i], N, op); }
+  for (int i = 0; i < 16; i++) out.write(res[15 - i]);
+}
+void top(hls::stream<int> &in, hls::stream<int> &out) {
+#pragma HLS DATAFLOW
+  hls::stream<int> between;
+  layer<3>(in, between);
+  layer<5>(between, out);
+}
+""")
+    found = analyse_kernel(path, "top")
+    assert found.latency is not None
+    assert {wait[0] for task in found.tasks for wait in task.waits} >= {"data_2", "res_2"}
