@@ -162,16 +162,16 @@ def fifo_area(library: OperatorLibrary, depth: int, bits: int, lanes: int = 1) -
 
 def fifo_choices(library: OperatorLibrary, name: str, depth: int, bits: int, lanes: int = 1) -> tuple[MemoryUse, ...]:
     """Every way to build the FIFO of a channel, the usual one first: several FIFOs, where its tokens go in pieces."""
-    return _named_choices(library.fifo, library.memory, name, depth, bits, lanes)
+    element = bits // lanes
+    pieces = pieces_of(lanes, element, library.fifo.widest_bits)
+    return _named_choices(library.fifo, library.memory, name, depth, pieces.lanes * element, pieces.count)
 
 
 @lru_cache(maxsize=1 << 15)
 def _named_choices(
-    rules: FifoRules, memory: MemoryRules, name: str, depth: int, bits: int, lanes: int
+    rules: FifoRules, memory: MemoryRules, name: str, depth: int, bits: int, count: int
 ) -> tuple[MemoryUse, ...]:
-    element = bits // lanes
-    pieces = pieces_of(lanes, element, rules.widest_bits)
-    ways = _piece_choices(rules, memory, depth, pieces.lanes * element, pieces.count)
+    ways = _piece_choices(rules, memory, depth, bits, count)
     return tuple([MemoryUse(name, way.shape, way.kind, way.area, way.copies) for way in ways])
 
 
